@@ -29,10 +29,10 @@ SUBMIT = "SPARK_SUBMIT_OPTS"
 TRAINING = [sys.executable, "-m", "airflow_provider_ckpt.spark.archive_training"]
 """A program that starts Spark and runs a few micro-batches."""
 LONGEST = 600.0
-"""Longest duration of the training, and of the test of an archive, in seconds."""
+"""Maximum duration in seconds of the training, and of the test of an archive."""
 ROOT = 0
 _NEEDS_NO_QUOTES = re.compile(r"""[^"'\\:,%*]+""")
-"""Paths that need no quoting in spark-submit and in the JVM's options."""
+"""Pattern of paths that need no quoting in spark-submit and in the JVM's options."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class ClassArchive:
     stem: str
 
     def files(self) -> list[Path]:
-        """Return the files whose size agrees with their name, usually one file. Their owners are not checked."""
+        """Return the archive files whose size agrees with their name, usually one. Their owners are not checked."""
         paths = self.folder.glob(f"{self.stem}.*.jsa")
         return [path for path in paths if path.name == f"{self.stem}.{path.lstat().st_size}.jsa"]
 
     def find(self) -> Path | None:
-        """Return the path of the archive, or None. Raises ForeignArchiveError, and OSError of the folder."""
+        """Return the path of the archive file; None if there is none. Raises ForeignArchiveError and OSError."""
         for path in self.files():
             check_owner(path, self.folder)
             return path
@@ -78,7 +78,7 @@ def class_archive(environ: Mapping[str, str], submit: str | None = None) -> Clas
 
 
 def archive_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of archives; None if they are off, without a cache folder, or if its path needs quoting."""
+    """Return the folder of archives; None if archives are off, or if its path is unknown or needs quoting."""
     setting, cache = environ.get(VARIABLE, ""), environ.get("XDG_CACHE_HOME", "")
     if setting == OFF:
         return None
@@ -91,13 +91,16 @@ def archive_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def _java_release(environ: Mapping[str, str]) -> str:
-    """Return the file ``release`` of the Java that Spark's scripts use; "" for OpenJ9, or without such a file."""
+    """Return path and text of the file ``release`` of the Java that Spark's scripts use.
+
+    Return "" for OpenJ9, and if the file cannot be read.
+    """
     home = environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else shutil.which("java", path=environ.get("PATH"))
     try:
         release = Path(java or "java").resolve().parent.parent / "release"
         text = f"{release}\n{release.read_text(encoding='utf-8')}"
-    except (OSError, UnicodeDecodeError, RuntimeError):  # the last one for circular links
+    except (OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError for circular links
         return ""
     return "" if "openj9" in text.lower() else text
 
@@ -105,9 +108,9 @@ def _java_release(environ: Mapping[str, str]) -> str:
 def check_owner(path: Path, folder: Path) -> None:
     """Refuse a file that a user other than this one and root could have written or replaced.
 
-    Each folder above ``folder`` is checked too, because a user who can rename it can replace the file. Such a folder
-    may be sticky. Its group, if it is root's or this process's group, may have write access (as in the images of
-    Airflow).
+    Each folder above ``folder`` is checked too, because a user who can rename it can replace the file. All users may
+    have write access to such a folder if it is sticky. Its group may have write access if it is root's group or this
+    process's group (as in the images of Airflow).
 
     Raises ForeignArchiveError, and OSError for a missing path.
     """

@@ -18,7 +18,7 @@ LAUNCHER = "SPARK_LAUNCHER_OPTS"
 _QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 """An option for the JVM that builds spark-submit's command line. Its optimizing compiler would take half a second."""
 _USER_OPTIONS = re.compile(r"-Xshare|-XX:[+-]?(\w*SharedArchive|ArchiveClasses|AOT)")
-"""Options of a user who controls class sharing. No archive is then used, because some do not work with one."""
+"""Pattern of options by which a user controls class sharing. Some do not work with an archive, so none is used then."""
 _READ_BY_JVMS = (SUBMIT, "JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _VERIFY = "-XX:+VerifySharedSpaces"
 """An option that makes the JVM check the archive's checksums. A damaged archive crashes a JVM without it (SIGSEGV)."""

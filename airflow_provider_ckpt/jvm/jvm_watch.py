@@ -1,8 +1,8 @@
 """A shell that kills a JVM if the JVM outlives the process that started it.
 
-A JVM ends when that process ends, because its standard input is then closed. But its exit waits for the threads of
-RocksDB, and a compacting thread that logs through Java waits for the JVM. After the kill of a driver with much state,
-the JVM then used gigabytes of memory for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
+When that process ends, the JVM's standard input is closed, and the JVM begins to exit. But its exit waits for the
+threads of RocksDB, and a compacting thread that logs through Java waits for the JVM. After the kill of a driver with
+much state, the JVM then used gigabytes of memory for ever (seen with OpenJDK 17 and the RocksDB of Spark 4.2).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class SparkHome:
     conf: Path
 
     def class_path(self) -> Iterator[str]:
-        """Yield what a JVM compares before it uses an archive: folders, and names, sizes and times of files, in order.
+        """Yield texts for all that a JVM compares before it uses an archive: folders, and names, sizes, times of files.
 
         Times are in seconds, because an image of Docker stores no fractions.
         """
@@ -35,10 +35,10 @@ class SparkHome:
 
 
 def find_spark(environ: Mapping[str, str], submit: str | None = None) -> SparkHome | None:
-    """Find Spark: SPARK_HOME, then the folder of ``submit``, then this Python's pyspark, without an import.
+    """Return the first Spark that has jars: SPARK_HOME, the folder of ``submit``, or pyspark (which is not imported).
 
-    Return None if none of them has jars. A wrong choice costs only time, because a JVM of another Spark does not use
-    the archive. ``submit`` is a spark-submit; None for PySpark's own.
+    Return None if none of the three has jars. A wrong choice costs only time, because a JVM of another Spark does not
+    use the archive. ``submit`` is a spark-submit; None for PySpark's own.
     """
     program = shutil.which(submit, path=environ.get("PATH")) if submit else None
     homes = [environ.get("SPARK_HOME"), Path(program).absolute().parent.parent if program else None, pyspark_folder()]

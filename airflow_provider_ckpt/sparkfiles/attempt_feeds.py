@@ -1,4 +1,4 @@
-"""Folders and entry numbers of an edge's feeds: one feed for each attempt, with the file names of Spark's file sink."""
+"""Folders and entry numbers of an edge's feeds, one for each attempt. Entries are named as in Spark's file sink."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 class AttemptFeeds:
     """The feeds of one edge, one for each attempt of its consumer.
 
-    The first attempt of an epoch has the feed ``feeds/<epoch>``, and later ones ``feeds/<epoch>-<number>``.
+    The first attempt of an epoch has the feed ``feeds/<epoch>``, a later attempt ``feeds/<epoch>-<number>``.
     """
 
     def __init__(self, storage: Storage, path: str, attempt: AttemptId) -> None:
@@ -27,7 +27,7 @@ class AttemptFeeds:
         self.own = f"{path}/feeds/{attempt.epoch:04d}{number}"
 
     def newest(self) -> str:
-        """Return the newest feed that an earlier attempt has begun; without one, the folder of the edge."""
+        """Return the folder of the newest feed that an earlier attempt has begun; the edge's folder without one."""
         for order, feed in sorted(_list_feeds(self._storage, self._path), reverse=True):
             if order < self._order and self.numbers(feed):
                 return feed
@@ -37,7 +37,7 @@ class AttemptFeeds:
         """Delete the feeds older than the feed ``first_needed``.
 
         This attempt must have read ``first_needed`` and begun its own feed. Later attempts read the newest feed that
-        has begun. A previous attempt that still runs has a newer feed than the deleted ones.
+        has begun. A previous attempt that still runs has a newer feed than the deleted feeds.
         """
         feeds = _list_feeds(self._storage, self._path)
         first_order = next((order for order, feed in feeds if feed == first_needed), (0, 0))

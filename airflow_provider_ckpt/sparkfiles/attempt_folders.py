@@ -37,7 +37,7 @@ class AttemptFolders:
     def previous(self, records: list[Numbered], attempt: AttemptId | None = None, since: int = 0) -> AttemptId | None:
         """Return the newest attempt with a complete folder; None if there is none.
 
-        Only attempts before ``attempt`` (None for all) and of epoch ``since`` or later count.
+        Only attempts before ``attempt`` (None for all) and of epoch ``since`` or later are considered.
         """
         return next(
             (
@@ -53,8 +53,8 @@ class AttemptFolders:
 
         Args:
             previous: Attempt whose folder is to be copied; None without such an attempt.
-            last: Last published batch that counts.
-            restores: True if the attempt goes back to ``last``.
+            last: Last published batch that no restore has made void; None without such a batch.
+            restores: True if the attempt restores the folder to ``last``.
 
         Raises SparkFolderLostError.
         """
@@ -78,7 +78,7 @@ class AttemptFolders:
         past: Mapping[str, PastFiles] | None = None,
         abandoned: Collection[str] = (),
     ) -> SparkFolder:
-        """Make the attempt's folder, a copy of that of ``previous`` unless this is None. Then write the marker.
+        """Make the folder of ``attempt`` as a copy of the folder of ``previous``, if any. Then write the marker.
 
         Args:
             rewind_to: Batch to go back to in a restore; None without a restore.
@@ -96,13 +96,14 @@ class AttemptFolders:
         folder.delete_unreadable(abandoned)
         copied_from = None if previous is None else str(previous)
         marker = encode_document(KIND, VERSION, attempt=str(attempt), copied_from=copied_from)
-        self._storage.create_if_absent(self._marker(attempt), marker)  # an existing marker is its own: a lost reply
+        self._storage.create_if_absent(self._marker(attempt), marker)  # it exists only after a lost reply
         return folder
 
     def delete_before(self, attempt: AttemptId, keep: AttemptId | None = None) -> None:
-        """Delete the folders of earlier attempts except ``keep``. Delete markers first, because they select folders.
+        """Delete the folders of earlier attempts except ``keep``, and before each folder its marker.
 
-        The fence must be checked before. A later driver finds the marker of ``attempt``, and copies no deleted folder.
+        The caller must check the fence before. A later driver finds the marker of ``attempt``, so it copies no deleted
+        folder.
         """
         names = {name.removesuffix(".json") for name in self._storage.list(self._path)}
         for other in map(AttemptId.find, sorted(names)):

@@ -22,7 +22,7 @@ class ChannelFeed:
         self._feed, self._partition = feed, partition
 
     def for_new_partition(self, partition: str) -> ChannelFeed:
-        """Return the channel of a new producer of the edge, of which nothing was fed."""
+        """Return the channel of a new producer of the edge. No file of this producer was fed before."""
         self._feed.add_partition(partition)
         return ChannelFeed(self._feed, partition)
 
@@ -38,7 +38,7 @@ class ChannelFeed:
 
     @property
     def fed(self) -> int:
-        """The highest position of the producer's log that was fed; -1 for none."""
+        """Position of the last fed batch in the producer's log; -1 if no batch was fed."""
         return self._feed.fed(self._partition)
 
     def add(self, position: int, batch: Batch) -> None:

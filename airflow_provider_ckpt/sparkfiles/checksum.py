@@ -24,7 +24,7 @@ _BLOCK = 512
 
 
 def is_as_written(storage: Storage, path: str, data: bytes) -> bool:
-    """Return True if ``data`` of the file at ``path`` match its checksum, or if it has none.
+    """Return True if ``data``, read from the file at ``path``, match the file's checksum, or if it has no checksum.
 
     This costs one read on a local disk. Object stores have no checksum files, so nothing is read there.
     """

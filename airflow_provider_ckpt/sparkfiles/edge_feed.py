@@ -38,9 +38,9 @@ _STEP_MS = 1_000
 class EdgeFeed:
     """The feed of one edge for one attempt of the consumer. Each :class:`ChannelFeed` feeds and reads one partition.
 
-    Create the feed before the consumer's Spark folder is copied, so that later files of an earlier attempt are fed
-    again. ``partitions`` are the folders to which PartitionFile paths are relative. Each partition belongs to one
-    producer, and its files are fed in its own order.
+    Create the feed before the consumer's Spark folder is copied. Then files that an earlier attempt feeds after the
+    copy are fed again. ``partitions`` are the folders to which PartitionFile paths are relative. Each partition belongs
+    to one producer, and its files are fed in the order of the producer's log.
     """
 
     def __init__(self, storage: Storage, path: str, *partitions: str, attempt: AttemptId) -> None:
@@ -59,13 +59,13 @@ class EdgeFeed:
         self._read_before: set[str] = set()
         """Normal paths of files that the query has already read, and that will be fed again."""
         self._partly_read: frozenset[str] = frozenset()
-        """Normal paths of the files of a batch that the query has read in part."""
+        """Normal paths of the files of batches that the query has read in part, and that will be fed again."""
         self._unfed: frozenset[str] = frozenset()
         """Partitions of which no file was fed. Their files may be fed again although the query has read them."""
         self._continue_previous()
 
     def add_partition(self, partition: str) -> None:
-        """Add the partition of a new producer of the edge, of which nothing was fed."""
+        """Add the partition of a new producer of the edge, unless it is known. No file of a new partition was fed."""
         if partition in self._partitions:
             return
         self._partitions = (*self._partitions, partition)
@@ -74,7 +74,7 @@ class EdgeFeed:
         self._unfed |= {partition}
 
     def fed(self, partition: str) -> int:
-        """Return the highest position of the producer's log that was fed; -1 for none."""
+        """Return the position of the last fed batch in the log of the partition's producer; -1 without one."""
         return self._fed[partition]
 
     def root(self, partition: str) -> str:
@@ -119,13 +119,16 @@ class EdgeFeed:
         return frozenset(self._lines)
 
     def _delete_before(self, number: int) -> None:
-        """Delete entries that two compact entries cover, because Spark may still read the older compact entry."""
+        """Delete entries before ``number``. Two compact entries must include them, because Spark may read the first."""
         for entry in self._feeds.numbers(self._path):
             if entry < number:
                 self._storage.delete(entry_path(self._path, entry))
 
     def consume(self, paths: Collection[str]) -> int | None:
-        """Forget the normal paths that a published batch has read. Return their highest log position, or None."""
+        """Forget the files that a published batch has read. ``paths`` are their normal paths.
+
+        Return their highest position in the producer's log; None if no position is known.
+        """
         positions = self._positions_fed_late([path for path in paths if path not in self._lines])
         positions += [self._positions[self._partition_of(path)].pop(path) for path in paths if path in self._lines]
         for path in paths:
@@ -149,7 +152,7 @@ class EdgeFeed:
     def reset(self) -> None:
         """Remove all files from the feed before the query starts. The files may be fed again.
 
-        Call it when a restore has made files void, or when no earlier query of the subtask has read any.
+        Call this when a restore has made files void, or when no earlier query of the subtask has read files.
         """
         self._clear()
         self._read_before, self._unfed = set(), frozenset(self._partitions)

@@ -23,7 +23,7 @@ def encode(lines: Iterable[str], folder: str) -> bytes:
 
 
 def decode(data: bytes) -> list[str]:
-    """Return the lines of files.
+    """Return the lines of an entry, one for each file, without the version and the count.
 
     Raises ValueError, KeyError or TypeError for data that is no complete entry.
     """

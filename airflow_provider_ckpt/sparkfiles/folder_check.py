@@ -2,7 +2,7 @@
 
 Spark treats a missing file as one that never existed. Without its folder, a query begins at batch 0 again. After a lost
 entry of a source's log, a new file gets a number that the offsets already count as read. Spark reports neither, and
-rows are lost. Other losses fail only in the copy, after the previous folder was deleted.
+rows are lost. At other losses Spark fails, but only in the copy, after the previous folder was deleted.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class FolderCheck:
     """The check of the previous attempt's folder.
 
     Args:
-        last: Last published batch that counts; None if there is none.
-        restores: True if the attempt goes back to ``last``. Then later plans and commits are not checked.
+        last: Last published batch that no restore has made void; None without such a batch.
+        restores: True if the attempt restores the folder to ``last``. Then later plans and commits are not checked.
     """
 
     def __init__(self, folder: SparkFolder, last: Batch | None, *, restores: bool) -> None:
@@ -100,7 +100,7 @@ class FolderCheck:
     def _check_source_log(self, uid: str, offset: int) -> None:
         """Check a file source's log: its newest compacted entry and all later entries, which Spark reads.
 
-        Spark deletes the entries that a compacted entry covers, and writes an entry before the plan that names it.
+        Spark deletes the entries that a compacted entry includes, and writes an entry before the plan that names it.
         """
         names = self._storage.list(f"{self._folder.path}/sources/{uid}")
         entries = {number: name for name in names if (number := entry_number(name)) >= 0}

@@ -1,8 +1,8 @@
 """Deletion of files in an attempt's Spark folder that no restore needs (R6, R7).
 
 Spark retains the plans and commits of its last hundred batches, and all entries of a file source's log from the last
-ten minutes. On a local disk, with checksums, that is six files for each batch. Spark has no checkpoints, so it must
-retain that many. This package has checkpoints, and deletes earlier files.
+ten minutes. On a local disk, with checksums, that is six files for each batch. Spark does not know which batches a
+restore needs, so it retains that many. This package knows them, and deletes earlier files.
 
 1. Only files that no retained checkpoint needs are deleted. A later driver goes back to the batch of a checkpoint, so
    an overtaken driver can delete nothing that is needed.
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.sparkfiles.source_log import COMPACT, entry_number
 from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 
 _MARGIN = 2
-"""Batches before the oldest needed batch that stay. They show whether its number of state partitions has changed."""
+"""Number of batches that stay before the oldest needed one. They show whether it repartitioned the state."""
 
 
 class FolderPurge:
@@ -36,7 +36,7 @@ class FolderPurge:
         self._storage, self._path = folder.storage, folder.path
 
     def run(self, batch_id: int, offsets: Mapping[str, str]) -> None:
-        """Delete the files before the oldest retained checkpoint. ``batch_id`` and ``offsets`` are its position."""
+        """Delete the files before the oldest retained checkpoint. ``batch_id``, ``offsets``: its position."""
         newest = max(self._numbers("commits"), default=-1)
         for log in ("offsets", "commits"):
             self._purge(log, min(batch_id, newest) - _MARGIN)

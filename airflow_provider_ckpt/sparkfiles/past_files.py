@@ -5,9 +5,9 @@ Spark's file source records the name of every file that it ever read. It compact
 and are deleted when all consumers have read them.
 
 If a feed names a file that the log no longer names, Spark reads the file again and duplicates its rows. So a file is
-past only if neither the attempt's feed nor a live entry of the producer's log names it. A deleted file may still not be
-past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs (R7). So a
-restore feeds no other files (R4).
+past only if neither the attempt's feed nor a live entry of the producer's log names it. The deletion of a file does
+not make it past, because a user may put it back. The producer's log keeps all entries that a retained checkpoint needs
+(R7). So a restore feeds no past file (R4).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 @dataclass(frozen=True)
 class PastFiles:
-    """The past files of one edge.
+    """The past files of one edge. The query's log of the edge need no longer name them.
 
     Args:
         offset: Last entry of the source's log that published batches have read. Batches of later entries may run again.
-        roots: Starts of the normal paths of its producers' files.
-        named: Normal paths that the feed names, or may still name.
+        roots: Starts of the normal paths of the files of the edge's producers.
+        named: Normal paths of files that the feed names, or may still name. These files are not past.
     """
 
     offset: int

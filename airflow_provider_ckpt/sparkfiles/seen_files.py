@@ -34,11 +34,11 @@ _TAIL = 1 << 16
 """Bytes at the end of a compacted entry that are read first. They name about three hundred files."""
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/*")
 _GLOB = re.compile(r"[{}\[\]*?\\]")
-"""Characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
+"""Pattern of characters that make Hadoop treat a path as a pattern (``SparkHadoopUtil.isGlobPath``)."""
 _LOCAL = re.compile(r"file:(?!//[^/])")
-"""Local URIs except ``file://host/x``, which may contain a user and a password."""
+"""Pattern of local URIs except ``file://host/x``, which may contain a user and a password."""
 _COLON = re.compile(r"file:/(.*/)?[^/]*:[^/]*")
-"""Paths that Hadoop's local file system cannot read, because it takes the text before the colon for a scheme."""
+"""Pattern of URIs that Hadoop cannot read from a local disk. It takes the text before the colon for a scheme."""
 
 
 def glob_name(paths: Iterable[str]) -> str | None:
@@ -81,23 +81,23 @@ class SeenFiles:
         self._path = path
         self._read_up_to = -1
         self._planned: tuple[int, list[str]] | None = None
-        """Result of :meth:`planned`: (offset, URIs)."""
+        """(offset, URIs): argument and result of the last :meth:`planned`; None after :meth:`advance`."""
         self._sizes: list[int] = []
         """Sizes in bytes of the first and of the last compacted entry that was read."""
         self._is_reported = True
 
     def has_grown(self) -> bool:
-        """Return True if the log is large and has become several times as long as it was at first.
+        """Return True if the last compacted entry is large, and several times as large as the first one that was read.
 
-        The next call returns True only after another compacted entry was read.
+        Return False if no compacted entry was read since the previous call.
         """
         is_reported, self._is_reported = self._is_reported, True
         return not is_reported and self._sizes[-1] >= max(GROWN, _GROWN_TIMES * self._sizes[0])
 
     def planned(self, offset: int) -> list[str]:
-        """Return the URIs of the files that batches up to ``offset`` read, in Spark's form, with repetitions.
+        """Return the URIs of the files in batches after the last :meth:`advance`, up to ``offset``.
 
-        The next :meth:`advance` to ``offset`` needs no further read.
+        The URIs have Spark's form, and a file may be repeated. The next :meth:`advance` to ``offset`` needs no read.
         """
         if offset <= self._read_up_to:
             return []
@@ -122,7 +122,7 @@ class SeenFiles:
             yield from self._parse(names[number], self._read_up_to, offset)
 
     def _entries_to_read(self, offset: int) -> dict[int, str]:
-        """Return the log entries to read. The newest compact entry covers all earlier ones."""
+        """Return number → file name of each log entry to read. A compacted entry includes all earlier entries."""
         if self._read_up_to == offset - 1:
             for name in (f"{offset}", f"{offset}{COMPACT}"):
                 if self._storage.exists(f"{self._path}/{name}"):
@@ -157,7 +157,10 @@ class SeenFiles:
         self._sizes, self._is_reported = [*self._sizes[:1], size], False
 
     def _read_new_files(self, path: str, after: int, up_to: int) -> list[str]:
-        """Return the new files of a compacted entry, read from its end, because only its last lines are new."""
+        """Return the URIs that a compacted entry has for batches after ``after`` up to ``up_to``.
+
+        The entry is read from its end, because its last lines are the newest.
+        """
         size, span = self._storage.size(path), _TAIL
         self._note_size(size)
         while span < size:
@@ -171,7 +174,8 @@ class SeenFiles:
 def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
     """Return normal path → modification time, for the files that a source's log names up to the offset ``up_to``.
 
-    The time in milliseconds is from the plan of the batch. Entries of another kind of source are omitted.
+    The time is in milliseconds since 1970, as of the plan of the batch. Unreadable entries are omitted, such as those
+    of another kind of source.
     """
     times: dict[str, int] = {}
     for name in storage.list(path):
@@ -180,13 +184,13 @@ def planned_times(storage: Storage, path: str, up_to: int) -> dict[str, int]:
         try:
             lines = read_lines(storage.read(f"{path}/{name}"))
             times |= {normal_path(line.uri): int(line.time) for line in lines if line.batch <= up_to}
-        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one covers
+        except (*UNREADABLE, ObjectNotFoundError):  # Spark deletes entries that a compacted one includes
             continue
     return times
 
 
 def taken_after(storage: Storage, path: str, offset: int) -> list[tuple[int, str]]:
-    """Return (batch of the source, URI) for each file that a file source's log names after ``offset``."""
+    """Return (batch number in the log, URI) for each file that a file source's log names after ``offset``."""
     files: list[tuple[int, str]] = []
     for name in storage.list(path):
         if entry_number(name) > offset:
@@ -219,7 +223,7 @@ def _compacted_lines(storage: Storage, path: str) -> list[LogLine]:
 
 
 def _write_log(storage: Storage, path: str, lines: list[LogLine], offset: int) -> None:
-    """Write the log up to ``offset`` again, because Spark deletes entries that a later compact entry covers."""
+    """Write the log up to ``offset`` again, because Spark deletes entries that a later compacted entry includes."""
     last_compact = (offset + 1) // COMPACT_EVERY * COMPACT_EVERY - 1
     names = {number: f"{number}" for number in range(last_compact + 1, offset + 1)}
     if last_compact >= 0:

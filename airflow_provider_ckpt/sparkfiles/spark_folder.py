@@ -130,7 +130,7 @@ class SparkFolder:
             return int(self._metadata(name, self._lines(name)).get("nextBatchWatermarkMs", 0)) or None
 
     def state_partitions(self, batch_id: int | None = None) -> int | None:
-        """Return the number of partitions of the query's state after a committed batch; None if no state records it.
+        """Return the number of partitions of the query's state after a committed batch; None without a batch or state.
 
         ``batch_id`` defaults to the newest commit. Spark's metadata of the operators has only the number at the start
         of the query.
@@ -138,9 +138,10 @@ class SparkFolder:
         return max(self.state_partition_counts(batch_id), default=None)
 
     def state_partition_counts(self, batch_id: int | None = None) -> set[int]:
-        """Return the numbers of state partitions of the operators after a committed batch; None means the newest batch.
+        """Return the different numbers of state partitions of the query's operators after a committed batch.
 
-        The state of some operators always has one partition (a count without keys).
+        The set is empty without such a batch, or without state. ``batch_id`` defaults to the newest commit. The state
+        of some operators always has one partition (a count without keys).
         """
         batch = self.newest_commit() if batch_id is None else batch_id
         if batch is None or not self.is_committed(batch):
@@ -187,7 +188,10 @@ class SparkFolder:
         checksum.replace(self.storage, f"{self.path}/metadata", json.dumps({"id": query_id}).encode())
 
     def plan_empty_batch(self) -> None:
-        """Plan a batch without input after the newest commit. The attempt's own folder must be at a boundary."""
+        """Plan a batch without input after the newest commit.
+
+        The folder must be at a boundary and belong to this attempt.
+        """
         if (newest := self.newest_commit()) is not None:
             body = self.storage.read(f"{self.path}/offsets/{newest}")
             checksum.create(self.storage, f"{self.path}/offsets/{newest + 1}", body)
@@ -216,14 +220,14 @@ class SparkFolder:
         return newest is not None and self.planned_watermark(newest) == MAX_WATERMARK
 
     def has_batch(self, batch_id: int) -> bool:
-        """Return True if a query can continue after the batch. Spark deletes old batches (``minBatchesToRetain``)."""
+        """Return True if plan and commit of the batch exist. Spark deletes old ones (``minBatchesToRetain``)."""
         return all(self.storage.exists(f"{self.path}/{log}/{batch_id}") for log in ("offsets", "commits"))
 
     def rewind(self, batch_id: int, edges: Collection[str] = ()) -> None:
         """Restore the folder to ``batch_id``: delete later plans and commits. The folder must belong to this attempt.
 
-        ``edges`` are the sources that read result partitions. Later files in their logs are deleted as void, because
-        Spark would read them together with the producer's replacements (R4).
+        ``edges`` are the sources that read result partitions. Later entries of their logs are deleted, because their
+        files are void. Spark would read such files together with the producer's replacements (R4).
         """
         offsets = self.offsets(batch_id)
         for edge in edges:
@@ -234,14 +238,14 @@ class SparkFolder:
                     checksum.delete(self.storage, f"{self.path}/{log}/{name}")
 
     def delete_unreadable(self, abandoned: Collection[str] = ()) -> bool:
-        """Delete plans and log entries after the newest commit if they name a file that cannot be read.
+        """Delete plans and log entries after the newest commit if they name an unreadable or abandoned file.
 
         Return True if there was such a file. The folder must belong to this attempt.
 
         Spark's reader treats some names as a pattern, and cannot read some names with a colon. Without this deletion
-        every start would read the planned name again, even if the file was renamed. Entries of the sources' logs count
-        without an ``offsets`` entry, because Spark writes them first. ``abandoned`` are normal paths of files that the
-        user no longer wants to read.
+        every start would read the planned name again, even if the file was renamed. An entry of a source's log is
+        checked even without a plan in ``offsets``, because Spark writes the entry first. ``abandoned`` are normal paths
+        of files that the user no longer wants to read.
         """
         commit, newest = self.newest_commit(), self.newest_offsets()
         committed = {} if commit is None else self.offsets(commit)

@@ -9,7 +9,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 from airflow_provider_ckpt.storage.strict_json import parse_json
 
 _SHOWN = 80
-"""Characters of an offset that an error shows."""
+"""Maximum number of characters of an offset that an error shows."""
 
 
 def parsed(text: bytes | str) -> Any:
@@ -24,7 +24,7 @@ def parsed(text: bytes | str) -> Any:
 
 
 def offset_object(offset: str | None) -> dict[str, Any] | None:
-    """Return the JSON object of a source's offset; None for an offset of another form.
+    """Return the JSON object of a source's offset; None if ``offset`` is None or does not begin as a JSON object.
 
     Raises DamagedOffsetError for damaged JSON.
     """

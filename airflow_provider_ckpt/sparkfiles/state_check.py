@@ -59,7 +59,7 @@ class StateCheck:
                 self._check_snapshot(name, sizes)
 
     def _check_metadata(self, name: str, size: int) -> None:
-        """Check a file with the schema of a store, or with the description of an operator's stores."""
+        """Refuse an empty or damaged file with a store's schema, or with the description of an operator's stores."""
         if size == 0:
             self._refuse(name, "is empty")
         path = f"{self._state}/{name}"
@@ -89,7 +89,7 @@ class StateCheck:
             self._refuse(name, _CHANGED)
 
     def _newest(self, part: str, version: str, sizes: dict[str, int]) -> str:
-        """Return the snapshot of the version, or its change log if it has no snapshot."""
+        """Return the path of the version's snapshot, or of its change log if there is no snapshot."""
         files = {path.rpartition(".")[2]: path for path in sizes if _is_version_file(path, part, version)}
         if not files:
             self._refuse(f"{part}/{version}.zip", "is missing")
@@ -127,7 +127,10 @@ def _versions(batch_id: int, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_version_file(path: str, part: str, version: str) -> bool:
-    """Return True if ``path`` is the file of a store's version. Additional stores have folders of their own."""
+    """Return True if ``path`` is the snapshot (.zip) or change log of ``version``, in ``part`` or a folder below it.
+
+    Each additional store of a part has a folder of its own.
+    """
     name = path.rpartition("/")[2]
     return path.startswith(f"{part}/") and name in (f"{version}.zip", f"{version}.changelog")
 

@@ -25,8 +25,8 @@ def has_temporary_name(name: str) -> bool:
 def _glob_without(suffixes: Collection[str]) -> str:
     """Return a glob for names without these endings, built recursively from the last character.
 
-    A matching name is empty, or its last character ends no suffix. Otherwise its last character ends some suffixes, and
-    the start of the name must not end in the start of any of them.
+    A name matches if it is empty, or if its last character ends no suffix. Any other name matches if, without its last
+    character, it does not end like one of the suffixes with that last character.
     """
     by_last_character: dict[str, set[str]] = {}
     for suffix in suffixes:

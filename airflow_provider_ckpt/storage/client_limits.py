@@ -8,7 +8,7 @@ from typing import Any
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-"""Longest wait for the next byte, in seconds."""
+"""Maximum wait for the next byte of an answer, in seconds."""
 TRIES = 3
 """Number of tries of one request, including the first."""
 
@@ -34,7 +34,7 @@ def with_limits(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def s3_tries(config: Mapping[str, Any]) -> int:
-    """Return the number of tries of one request under a botocore ``config``. ``max_attempts`` is without the first."""
+    """Return the number of tries of one request under a botocore ``config``. ``max_attempts`` omits the first try."""
     retries = config.get("retries")
     if not isinstance(retries, Mapping):
         return TRIES
@@ -57,7 +57,7 @@ def _nested(options: Mapping[str, Any], name: str, limits: Mapping[str, Any]) ->
 
 
 def _aiohttp(name: str) -> dict[str, Any]:
-    """Return the limits as an option for aiohttp; empty if it is not installed. Its own limit is five minutes."""
+    """Return the limits as an option for aiohttp, whose default limit is five minutes; empty without aiohttp."""
     try:
         aiohttp = importlib.import_module("aiohttp")
     except ImportError:

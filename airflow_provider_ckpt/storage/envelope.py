@@ -1,6 +1,6 @@
 """Envelope of durable files: a JSON object with ``format``, ``version``, and a checksum of its content as the last key.
 
-The checksum detects changes after which the JSON is still valid. It is not checked if it is missing.
+The checksum detects changes after which the JSON is still valid. A document without a checksum is accepted.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def check_format(document: dict[str, Any], what: str, version: int, *, uri: str)
 def lost_as(error: type[CkptError], uri: str) -> Iterator[None]:
     """Convert errors of reading the document ``uri`` in this block into ``error``, with ``uri`` and ``problem``.
 
-    Only a missing or unreadable document is converted, because it was written before. A failed storage, and a document
-    of a later release, raise their usual errors.
+    The document was written before, so it is lost if it is missing or unreadable. The error of a failed storage, or of
+    a document of a later release, is not converted.
     """
     try:
         with refused_as(lambda problem: error(uri=uri, problem=f"cannot be read: {problem}")):

@@ -36,7 +36,7 @@ class ObjectNotFoundError(TerminalError):
 
 
 class AlreadyExistsError(TerminalError):
-    """Error of a create-if-absent: the object exists. After a lost reply, it may be the caller's own (R17)."""
+    """Error of a create-if-absent: the object exists. After a lost reply, the object may be the caller's own (R17)."""
 
     template = "{uri} exists already"
 
@@ -74,7 +74,7 @@ class StorageTokenExpiredError(StorageTransientError):
 
 
 class _RefusedError(TerminalError):
-    """Error for a missing right. Data: verb, uri, reason, right (as the job needs it)."""
+    """Error for a missing right. Data: verb, uri, reason, right (that the job needs)."""
 
     template = "the storage refused to {verb} {uri}: {reason}; the job needs {right}"
     rights: ClassVar[str] = "the right to read and list there"
@@ -127,7 +127,7 @@ class NewerFormatError(TerminalError):
 
 
 class ForeignRootError(TerminalError):
-    """Error for a root's marker that another program wrote. Its content is not shown. Data: uri, marker."""
+    """Error for a root's marker that another program wrote. The marker's content is not shown. Data: uri, marker."""
 
     template = "{uri} is not a checkpoint root: its {marker} was written by another program; choose another folder"
 
@@ -155,7 +155,7 @@ class CorruptLogError(TerminalError):
 
 
 class LostRaceError(TerminalError):
-    """Error for an entry number that another writer has used. ``data["entry"]`` is that writer's entry."""
+    """Error for an entry number that another writer has used. ``data["entry"]``: that entry; None if unread."""
 
     template = "{uri} was written by another writer ({writer}); this writer has not seen it and must stop"
 

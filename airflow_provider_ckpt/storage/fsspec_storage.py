@@ -18,7 +18,7 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 
 _CHUNK = 8 << 20
 REQUESTS_AT_ONCE = 16
-"""Number of parallel requests to a remote store. It is well below the limits of clients and stores."""
+"""Maximum number of parallel requests to a remote store. It is well below the limits of clients and stores."""
 _GLOB = frozenset("*?[")
 
 

@@ -39,14 +39,17 @@ def journal_path(job_id: str) -> str:
 def frozen_path(job_id: str, uid: str, epoch: int = 0) -> str:
     """Return the path of the frozen end of a bounded source (R11).
 
-    ``epoch`` is the first epoch whose attempts count for the source (``JobState.valid_from``); 0 if all count.
+    Attempts of the source in epochs before ``epoch`` (``JobState.valid_from``) are void; 0 if none is void.
     """
     suffix = f".{epoch:04d}" if epoch else ""
     return f"{job_path(job_id)}/frozen/{_segment(uid)}{suffix}.json"
 
 
 def late_path(frozen: str) -> str:
-    """Return the path of the list of reported late files. ``frozen``: path of the source's frozen list."""
+    """Return the path of the list of files that came after the list of a source's files was frozen.
+
+    ``frozen``: path of the frozen list.
+    """
     folder, _, name = frozen.rpartition("/")
     return f"{folder}/late/{name}"
 

@@ -60,7 +60,7 @@ def _link(origin: str, goal: str) -> bool:
 
 
 def move_all(moves: Pairs) -> set[str]:
-    """Move (origin, goal) pairs of files. Return the origins that have neither their old nor their new name.
+    """Move (origin, goal) pairs of files. Return the origins whose file has neither its old nor its new name.
 
     The bytes are flushed before the new names are made, and the new names before the old names are deleted.
 
@@ -98,7 +98,7 @@ def _rename(origin: str, goal: str) -> bool:
 
 
 class _Folders:
-    """Folders below ``top``, created without a flush for each. ``changed``: folders that may contain a new name."""
+    """Maker of folders below ``top``, without a flush of each. ``changed``: folders that the caller must flush."""
 
     def __init__(self, top: str) -> None:
         self._top = top

@@ -29,7 +29,7 @@ _PAUSE = 0.02
 """Seconds between two tries to delete a folder into which another process still writes."""
 _PROBE = ".probe-"
 MOST_BYTES = 512 << 20
-"""Size in bytes of the largest file that is read at once. The largest expected files have a few megabytes."""
+"""Maximum size in bytes of a file that is read at once. The largest expected files have a few megabytes."""
 
 
 class LocalStorage(Storage):
@@ -37,7 +37,7 @@ class LocalStorage(Storage):
 
     A file gets its name only when all its bytes are on disk. It is written and fsynced under a temporary name in the
     same folder, and then linked (create) or renamed (replace). Links below ``top`` are refused, because they may lead
-    to files of others. ``top`` itself, and folders above it, may be links.
+    to files of other users. ``top`` itself, and folders above it, may be links.
 
     Args:
         top: outermost storage folder above this one; None if this folder is the outermost. :meth:`sync` makes all names
@@ -57,7 +57,7 @@ class LocalStorage(Storage):
         Args:
             root: True if ``path`` may be empty.
             no_link: True if ``path`` itself must not be a link; None for the value of ``root``.
-            known_folders: folders that are known to be no links. New ones are added.
+            known_folders: folders that are known to be no links. Folders that this call checks are added.
         """
         check_path(path, root=root)
         full = os.path.join(self._folder, path) if path else self._folder
@@ -68,7 +68,7 @@ class LocalStorage(Storage):
         return full
 
     def _link_error(self, full: str, link: str) -> StorageFailedError:
-        """Return the error for a link. Users who may write below a root must not lead its owner to other files."""
+        """Return the error for a link. With it, another user could make the root's owner read or write other files."""
         return StorageFailedError(
             "{uri} is not used: {link} is a link, and links below {top} are not followed, because they may lead to "
             "files of others. Put what it leads to in its place, or remove it",
@@ -139,7 +139,7 @@ class LocalStorage(Storage):
         raise ObjectNotFoundError(path=path, uri=self.full_uri(path))
 
     def _refuse_huge(self, path: str, size: int) -> None:
-        """Refuse a file that would fill the memory. Writing a huge sparse file costs nothing."""
+        """Refuse a file above MOST_BYTES, which would fill the memory. A huge sparse file costs its writer nothing."""
         if size > MOST_BYTES:
             reason = f"it has {size} bytes, more than the {MOST_BYTES} that are read at once"
             raise MalformedDocumentError(uri=self.full_uri(path), what="checkpoint", reason=reason)
@@ -257,7 +257,7 @@ class LocalStorage(Storage):
         with translated("delete", self.full_uri(path), write=True):
             for _ in range(_DELETIONS):
                 if posix.is_link(full) or posix.kind_of(full) != "folder":
-                    break  # of a link, only the name is deleted
+                    break  # if it is a link, only its name is deleted
                 try:
                     shutil.rmtree(full)
                 except FileNotFoundError:
@@ -282,9 +282,9 @@ class LocalStorage(Storage):
             return local_sync.collect_temporary(full, older_than, deep)
 
     def probe_move(self, source: str, target: str) -> None:
-        """Refuse two folders between which a file cannot be moved. Both are created.
+        """Refuse two folders between which a file cannot be moved. Create both folders.
 
-        An empty folder is moved for that, because readers would read a file.
+        The test moves an empty folder and not a file, because readers might read the file.
         """
         origin, goal = (os.path.join(self._full(folder), temporary_name(_PROBE)) for folder in (source, target))
         with translated("move", self.full_uri(source), write=True):

@@ -45,7 +45,10 @@ def _collect_paths(folder: str, files: list[str], folders: list[str]) -> None:
 
 
 def _is_data(entry: os.DirEntry[str]) -> bool:
-    """Return whether the entry is a file whose content must be on disk. Pipes and links are not."""
+    """Return whether the content of the entry must be on disk.
+
+    Return False for pipes, links, Spark's flag files and this package's temporary files.
+    """
     if entry.name in _FLAGS or entry.name.startswith(TEMPORARY):
         return False
     return entry.is_file(follow_symlinks=False)
@@ -67,7 +70,7 @@ def collect_temporary(folder: str, older_than: float, deep: bool) -> int:
     """Delete files of killed processes in ``folder``, and below it if ``deep`` is True. Return their number.
 
     A file is deleted if its writer is gone, or if its inode has not changed for ``older_than`` seconds by the file
-    server's clock. The inode counts because a copy in progress may link an old file.
+    server's clock. The time of the content does not count, because a copy in progress may be a link to an old file.
     """
     files = temporary(folder, older_than, deep)
     for path, _ in files:

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.storage.redaction import (
 )
 
 _USERS = ("key", "username", "user")
-"""Options with the user name for a storage."""
+"""Names of the options that contain a user name for a storage."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +37,7 @@ class Location:
 
     @property
     def has_own_endpoint(self) -> bool:
-        """True if the options lead to another store than the cloud's own."""
+        """True if the options name an endpoint, so that requests go to another store than the cloud's own."""
         client = self.options.get("client_kwargs")
         client_endpoint = client.get("endpoint_url") if isinstance(client, Mapping) else None
         return bool(self.options.get("endpoint_url") or client_endpoint)

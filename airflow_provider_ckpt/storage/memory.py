@@ -14,7 +14,7 @@ from airflow_provider_ckpt.storage.storage import Storage, Storages
 class MemoryStorage(Storage):
     """Storage in the dict of fsspec's memory file system.
 
-    The file system's ``open`` is not thread-safe. ``dict.setdefault`` and single assignments are atomic.
+    The file system's ``open`` is not thread-safe. So this class uses the dict, whose single operations are atomic.
     """
 
     def __init__(self, path: str) -> None:

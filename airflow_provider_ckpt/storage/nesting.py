@@ -16,13 +16,13 @@ _SPELLINGS = (
 )
 """Pairs of a pattern and its replacement, which make URIs of the same store equal."""
 _HOST = re.compile(r"(hdfs|webhdfs|swebhdfs|abfss?)://([^/]+)", re.IGNORECASE)
-"""A scheme with a host in the URI, and the host. Hosts ignore case, buckets do not."""
+"""Pattern of a scheme and the host after it. Hosts ignore case, buckets do not."""
 _PORTS = {"hdfs": ":8020", "webhdfs": ":9870", "swebhdfs": ":9871"}
 """Scheme -> Hadoop's default port."""
 
 
 def segments(uri: str) -> list[str]:
-    """Return the parts of a URI or pattern, from the store down. Links in a local path are followed on this machine."""
+    """Return the parts of a URI or pattern: the store, then each folder. Links in a local path are followed."""
     try:
         plain = canonical_uri(uri)
     except InvalidStorageUriError:  # a pattern may have characters that no folder has
@@ -43,7 +43,7 @@ def lies_in(uri: str, folder: str) -> bool:
 
 
 def in_one_store(uri: str, other: str) -> bool:
-    """Return whether both URIs are in one store or on this machine. Other stores must not get a store's credentials."""
+    """Return whether both URIs are in one store or on this machine. One store's credentials must not reach another."""
     places = [store_of(place) for place in (uri, other)]
     return places[0] == places[1]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_ckpt.storage.errors import InvalidPathError
 
 Sizes = list[tuple[str, int]]
-"""(path, bytes) of objects. Storage needs this name in annotations, because its method ``list`` hides the builtin."""
+"""(path, size in bytes) of each object. Storage's annotations need this name, because ``list`` is its method."""
 Names = list[str]
 """Names of objects and folders."""
 Pairs = Sequence[tuple[str, str]]
@@ -28,12 +28,12 @@ def join(*parts: str) -> str:
 
 
 LEFT_BEHIND = 3600.0
-"""Age in seconds from which a temporary file counts as abandoned, if its writer cannot be checked from here.
+"""Age in seconds from which a temporary file counts as abandoned, if its writer cannot be checked from this host.
 
 A living writer has a temporary file only while it writes one object.
 """
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a name starts with a dot, like temporary files and Hadoop's checksums. They are never listed."""
+    """Return whether a name starts with a dot, like temporary files and Hadoop's checksums. Lists omit such names."""
     return path.startswith(".") or "/." in path

@@ -47,7 +47,7 @@ def is_taken(path: str) -> bool:
 
 @contextmanager
 def temporary(target: str) -> Iterator[str]:
-    """Yield a new hidden name in the folder of ``target``. Create the folder first, and delete the file at the end."""
+    """Yield a new hidden name in the folder of ``target``, which is created first. At the end, delete the file."""
     folder = os.path.dirname(target)
     make_folder(folder)
     name = f"{folder}/{temporary_name(TEMPORARY)}"
@@ -94,7 +94,7 @@ def missing_folders(folder: str) -> list[str]:
 
 
 def is_link(path: str) -> bool:
-    """Return whether the name is a link. Return False after an error, which the next use of the name raises again."""
+    """Return whether the name is a link. Return False after any error: the next use of the name raises it again."""
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
@@ -102,9 +102,9 @@ def is_link(path: str) -> bool:
 
 
 def link_below(top: str, path: str, plain: set[str]) -> str | None:
-    """Return the first link among the names below ``top`` down to ``path``; None if there is none.
+    """Return the path of the first link from ``top`` (exclusive) down to ``path`` (inclusive); None without a link.
 
-    ``plain`` has names that are known to be no links. New ones are added.
+    ``plain`` has paths that are known to be no links. Paths that this call checks are added.
     """
     position = len(top.rstrip(os.sep))
     while 0 <= position < len(path):
@@ -135,7 +135,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def write_durably(path: str, data: bytes) -> None:
-    """Write a new file and fsync it. A link with that name is not followed."""
+    """Write a new file and fsync it. Raises FileExistsError if the name is in use, also by a link."""
     with open(path, "xb") as file:
         file.write(data)
         file.flush()

@@ -27,7 +27,7 @@ def process_started(pid: int) -> str | None:
 
     A zombie (exited, but not reaped) counts as gone, because it no longer writes.
 
-    Raises OSError if it is not known, because too many files are open or the process of another user is hidden.
+    Raises OSError if the time cannot be read, because too many files are open or another user's process is hidden.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -52,9 +52,9 @@ _HARMLESS = frozenset(
         "use_ssl",
     }
 )
-"""Options whose values are not secret, except credentials in a URI. All other texts may be secret."""
+"""Options whose values are not secret, except credentials in a URI. The text of any other option may be secret."""
 _SHORTEST_NUMBER = 6
-"""Number of digits from which a number may be secret. Ports and timeouts are shorter, and stay readable."""
+"""Minimum number of digits of a number that may be secret. Ports and timeouts are shorter, and stay readable."""
 _ABOUT_A_SECRET = re.compile(
     r"(?i)(?:^|[._-]|(?-i:(?<=[a-z])(?=[A-Z])))(?:urls?|uri|endpoint|location|path|file|dir|type|method|mechanisms?"
     r"|mode|class|(?<!secret[._-])id|name|timeout|lifetime|interval|provider|format|enabled?|protocol|alias|algorithm|version"
@@ -80,7 +80,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """Hide secrets in the URIs of a text: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
+    """Return a text with hidden secrets: ``s3://key:secret@bucket/x?token=y`` -> ``s3://***@bucket/x?token=***``."""
     return _URI.sub(lambda match: match[1] + _redact_address(match[1], match[2]), uri)
 
 
@@ -102,7 +102,7 @@ def user_info(scheme: str, rest: str) -> str | None:
     secret.
     """
     if scheme.lower() == "file:/":
-        return None  # a path alone
+        return None  # the URI is only a path
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     _, colon, tail = authority.partition(":")
     if colon and "@" not in authority and not tail.isdigit() and "@" in rest:
@@ -137,8 +137,8 @@ def redact_conf(conf: Mapping[str, str]) -> dict[str, str]:
 def conf_secrets(conf: Mapping[str, str]) -> tuple[str, ...]:
     """Return the secrets in Spark's settings or in an environment, in the forms in which programs print them.
 
-    Only a setting's name makes its whole value secret, because most values are paths and class names that messages
-    need.
+    A whole value is secret only if the setting has the name of a secret. Most values are paths and class names, which
+    messages need.
     """
     return as_printed(text for name, value in conf.items() for text in _setting_secrets(name, str(value)))
 
@@ -248,7 +248,8 @@ def _texts(value: Any) -> Iterator[str]:
 def as_printed(secrets: Iterable[str], users: Iterable[str | None] = ()) -> tuple[str, ...]:
     """Return the secrets in all forms in which programs print them, the longest first, because one may contain another.
 
-    The forms are plain text, JSON, repr, URI and form. For each of ``users``, the Base64 of ``user:password`` is added.
+    The forms are plain text, JSON, repr, and the escapes of URIs and of HTML forms. For each of ``users``, the Base64
+    of ``user:password`` is added.
     """
     forms: set[str] = set()
     names = [user for user in users if user]
@@ -303,7 +304,7 @@ _GIVEN: set[str] | None = None
 def hiding_given(secrets: Iterable[str]) -> Iterator[None]:
     """Make :func:`redact_given` hide these secrets in this block, and the secrets of :func:`note_given`, too.
 
-    Drivers use it, because the texts in a driver come from Spark, libraries and the user's code.
+    Drivers use this function, because their texts come from Spark, libraries and the user's code.
     """
     global _GIVEN
     before, _GIVEN = _GIVEN, {*(_GIVEN or ()), *secrets}

@@ -12,7 +12,7 @@ from airflow_provider_ckpt.storage.errors import MalformedDocumentError
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """Python's errors for content of an unexpected form. Errors of storages or of the system are not included."""
 _SHOWN = 200
-"""Number of characters of such an error that are shown."""
+"""Maximum number of characters of such an error's text that are shown."""
 
 
 @contextmanager

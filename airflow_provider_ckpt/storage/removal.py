@@ -12,9 +12,12 @@ from airflow_provider_ckpt.storage.storage import Storage
 log = logging.getLogger(__name__)
 
 RETRIES = 8
-"""Number of failed deletions that :meth:`Removal.retry` tries again in one call."""
+"""Maximum number of failed deletions that :meth:`Removal.retry` tries again in one call."""
 MOST = 1000
-"""Maximum number of failed deletions to remember. The next driver deletes the rest, because no record names them."""
+"""Maximum number of folders whose failed deletion is retried.
+
+The next driver deletes any other folder that remains, because no record names it.
+"""
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def best_effort(subject: str) -> Iterator[None]:
 
 
 class ErrorCollector:
-    """Several deletions that are all tried, even if some fail. The caller decides what to do about failures."""
+    """Collector of the errors of several deletions, so that all are tried. The caller decides what errors mean."""
 
     def __init__(self) -> None:
         self.failed: dict[str, CkptError] = {}
@@ -37,7 +40,7 @@ class ErrorCollector:
 
     @contextmanager
     def tried(self, subject: str) -> Iterator[None]:
-        """Record a failed deletion in the block. Raises OvertakenError."""
+        """Record the error if the deletion in this block fails, and continue. Raises OvertakenError."""
         try:
             yield
         except OvertakenError:

@@ -101,5 +101,5 @@ def read_root(storage: Storage) -> Storage:
     except MalformedDocumentError:
         if f'"{PREFIX}root"'.encode() in data:
             raise  # our own damaged root: another folder would restart every job from scratch
-        raise ForeignRootError(uri=storage.uri, marker=ROOT_MARKER) from None  # the cause quotes its content
+        raise ForeignRootError(uri=storage.uri, marker=ROOT_MARKER) from None  # the cause quotes the content
     return storage

@@ -22,7 +22,7 @@ _TRIES, _FIRST_PAUSE, _LONGEST_PAUSE = 8, 0.05, 3.2
 _READS = frozenset({"read", "look for", "copy"})
 _AT_ONCE = 1000  # objects that one request can delete
 _BROKEN_OFF = {"ClientPayloadError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError"}
-"""Errors for an answer that ends early. botocore repeats a request only until its answer begins."""
+"""Names of the errors for an answer that ends early. botocore repeats a request only before the answer begins."""
 _NO_OBJECT = {"NoSuchKey", "NoSuchVersion", "404"}
 """S3's codes for an object that does not exist. s3fs raises FileNotFoundError for a missing bucket, too."""
 
@@ -39,7 +39,7 @@ class S3Storage(FsspecStorage):
 
     @contextmanager
     def _guard(self, verb: str, path: str, *, write: bool = False) -> Iterator[None]:
-        """Convert errors. s3fs creates its client at the first request, and reports wrong options only then."""
+        """Convert the errors of this block. s3fs reports wrong options only at the first request."""
         with super()._guard(verb, path, write=write):
             try:
                 yield

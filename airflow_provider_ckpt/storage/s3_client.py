@@ -22,13 +22,16 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 10.0
 """Seconds between two tries: the first pause, and the maximum."""
 _SLOWEST = 50_000
-"""Lowest speed of a network that is assumed, in bytes per second."""
+"""Assumed lowest speed of the network, in bytes per second."""
 _NO_CODE = frozenset({"400", "403"})
 """Codes of a refused HEAD. Its answer has no body, and so no reason."""
 
 
 class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
-    """s3fs with time limits. After a refused HEAD, which has no body, it lists the key to find out the reason."""
+    """The S3 file system of s3fs, with time limits and with a wait for new credentials.
+
+    The answer to a refused HEAD has no body. So the same key is then listed, to find out the reason.
+    """
 
     retries = 1
     """s3fs must not retry, because botocore retries, and the numbers of tries would multiply."""
@@ -65,7 +68,7 @@ class LimitedS3FileSystem(S3FileSystem):  # type: ignore[misc]
         return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), seconds)
 
     async def _reason(self, error: OSError, kwargs: Mapping[str, Any]) -> OSError:
-        """Return the error of a listing of the same key if that has a more exact code; otherwise ``error``."""
+        """Return ``error``, or an error with a more exact code. To get such an error, list the same key."""
         if code_of(error) not in _NO_CODE or "Bucket" not in kwargs:
             return error
         try:
@@ -86,7 +89,7 @@ def longest_call(config: Mapping[str, Any], size: int) -> float:
 
 
 def _wait_deadline(deadline: float | None, kwargs: Mapping[str, Any]) -> float:
-    """Return the time at which the wait for credentials ends. The first refusal starts the wait."""
+    """Return the monotonic time at which the wait for credentials ends. ``deadline``: None at the first refusal."""
     if deadline is not None:
         return deadline
     seconds = seconds_to_wait()

@@ -1,7 +1,7 @@
 """Interface of storages: small operations on paths below one URI.
 
 Storages need (R17) an atomic create-if-absent, an atomic replacement of a small object, read-after-write and
-list-after-write. :meth:`Storage.probe` refuses a backend without the first.
+list-after-write. :meth:`Storage.probe` refuses a backend without an atomic create-if-absent.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _PROBE = ".probe"
 class Storage(ABC):
     """A folder of a file system or object store.
 
-    Every path is relative to ``uri``, with slashes, and without ``..`` (InvalidPathError). Every method may also raise
-    StorageTransientError (the operation may or may not have taken effect), StorageDeniedError, StorageReadOnlyError or
-    StorageFailedError. Names that start with a dot are temporary.
+    Every path is relative to ``uri``, with slashes, and without ``..``. Other paths raise InvalidPathError. Every
+    method may also raise StorageTransientError (the operation may or may not have taken effect), StorageDeniedError,
+    StorageReadOnlyError or StorageFailedError. Names that start with a dot are temporary.
 
     An object is absent only if the backend reports that it does not exist. A failing disk, a stale handle, a missing
     right or a missing bucket raises an error in every method.
     """
 
     requests_at_once = 1
-    """Number of parallel requests. It is above 1 for a store with slow answers."""
+    """Maximum number of requests that callers send in parallel. It is above 1 for a store that answers slowly."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
@@ -49,12 +49,15 @@ class Storage(ABC):
     def create(self, path: str, data: bytes) -> None:
         """Create an object if it is absent. No reader gets an incomplete object. It is durable when this returns.
 
-        Raises AlreadyExistsError, also if the client repeated its own request after a lost reply (R17). The content
-        then shows whose object it is.
+        Raises AlreadyExistsError if the object exists. It may be the caller's own, because the client may have repeated
+        a request after a lost reply (R17). The caller must compare the content to find out.
         """
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create an object like :meth:`create`. Return False if it exists, perhaps because a reply was lost."""
+        """Create an object like :meth:`create`. Return False if the object exists already.
+
+        The existing object may be the caller's own, written by a request whose reply was lost.
+        """
         try:
             self.create(path, data)
         except AlreadyExistsError:
@@ -92,7 +95,10 @@ class Storage(ABC):
         """
 
     def list_some(self, path: str, most: int) -> Names:
-        """Return any names of :meth:`list`, at most ``most``. The cost does not grow with the folder."""
+        """Return at most ``most`` of the names that :meth:`list` returns, no matter which.
+
+        In a large folder this costs much less than :meth:`list`.
+        """
         return self.list(path)[:most]
 
     @abstractmethod
@@ -103,8 +109,8 @@ class Storage(ABC):
     def copy(self, source: str, target: str) -> None:
         """Copy an immutable object. If possible the backend copies, so that the bytes do not pass through this process.
 
-        ``target`` is replaced. On a local disk the copy is a hard link, so neither name may be written in place
-        afterwards (``replace`` does not do that).
+        ``target`` is replaced. On a local disk the copy is a hard link to the same file. So no program may change the
+        file in place afterwards. :meth:`replace` writes a new file instead.
 
         Raises ObjectNotFoundError.
         """
@@ -112,20 +118,20 @@ class Storage(ABC):
     def copy_all(self, copies: Pairs) -> set[str]:
         """Copy many objects, given as (source, target). Return the sources that do not exist.
 
-        The copies are durable only at the end, so no reader may use the targets before. This costs much less than
+        The copies are durable when this returns. Until then no reader may use the targets. This costs much less than
         single copies (one flush on a local disk, parallel requests elsewhere).
 
-        Raises the errors of :meth:`copy`. Some objects may then be copied.
+        Raises the errors of :meth:`copy`. Some of the objects may have been copied before the error.
         """
         return self._missing_sources(self.copy, copies)
 
     def sync(self, path: str) -> None:  # noqa: B027 - an object store has nothing to do
-        """Make files that another program (Spark) wrote below ``path`` durable, with the names that lead there.
+        """Make durable the files below ``path``, which another program (Spark) wrote, and the names of parent folders.
 
-        This must be called before a durable record names the files. On a local disk, every file and folder below is
-        fsynced. An object store needs no request.
+        This must be called before a durable record names the files. On a local disk, every file and folder below
+        ``path`` is fsynced. An object store needs no request.
 
-        Raises ObjectNotFoundError if nothing exists there (not in an object store).
+        Raises ObjectNotFoundError if ``path`` does not exist (an object store does not check this).
         """
 
     def temporary(self, path: str, older_than: float, *, deep: bool = True) -> Sizes:
@@ -133,10 +139,11 @@ class Storage(ABC):
         return []
 
     def collect_temporary(self, path: str, older_than: float, *, deep: bool = True) -> int:
-        """Delete temporary files of killed writers below ``path`` (``deep=False``: directly in it). Return how many.
+        """Delete temporary files of killed writers below ``path``, and return their number.
 
-        A file is deleted if its writer has certainly ended, or if it has not changed for ``older_than`` seconds by the
-        file system's clock. Object stores have no temporary files.
+        With ``deep=False`` only files directly in ``path`` are deleted. A file is deleted if its writer has
+        certainly ended, or if it has not changed for ``older_than`` seconds by the file system's clock. Object stores
+        have no temporary files.
         """
         return 0
 
@@ -153,7 +160,7 @@ class Storage(ABC):
         """Return the storage of a folder in this storage."""
 
     def parents(self) -> Storages:
-        """Return the storages of the folders above this one, the nearest first. They may only be read."""
+        """Return a storage for each folder above this one, the nearest first. Callers must only read from them."""
         return []
 
     @abstractmethod
@@ -205,11 +212,11 @@ class Storage(ABC):
         return {source for (source, _), is_present in zip(pairs, were_present, strict=True) if not is_present}
 
     def full_uri(self, path: str = "") -> str:
-        """Return the URI of an object for fsspec, to use with the same storage options."""
+        """Return the URI of an object or folder for fsspec, which also needs this storage's options."""
         return self.uri if not path else f"{self.uri.rstrip('/')}/{check_path(path)}"
 
     def spark_uri(self, path: str = "") -> str:
-        """Return the URI of an object for Hadoop's file systems (``s3a://`` instead of ``s3://``)."""
+        """Return the URI of an object or folder for Hadoop's file systems (``s3a://`` instead of ``s3://``)."""
         scheme, rest = self.full_uri(path).split("://", 1)
         return f"{_HADOOP.get(scheme, scheme)}://{rest}"
 
@@ -218,8 +225,8 @@ class Storage(ABC):
 
         One small object is created twice, read and deleted.
 
-        Raises StorageUnsuitableError if both creations succeed, StorageReadOnlyError, StorageFullError and
-        StorageUnreachableError.
+        Raises StorageUnsuitableError if the second creation succeeds or the object reads differently. Also raises
+        StorageReadOnlyError, StorageFullError and StorageUnreachableError.
         """
         path = f".probe-{secrets.token_hex(8)}"
         try:
@@ -232,11 +239,12 @@ class Storage(ABC):
             raise StorageUnreachableError(uri=self.uri, reason=error.data["reason"]) from error
 
     def probe_move(self, source: str, target: str) -> None:
-        """Refuse two folders between which a file cannot be moved. Each start calls this before any work.
+        """Refuse a folder ``target`` into which no file of ``source`` can be moved. Each start calls this first.
 
-        If ``target`` is not empty, nothing is tried, because readers may list it.
+        In an object store, one small object is created in ``target`` and deleted. If ``target`` is not empty, this does
+        nothing, because readers may list the folder.
 
-        Raises FoldersApartError and the errors of :meth:`create`.
+        Raises FoldersApartError (local disks only) and the errors of :meth:`create`.
         """
         if self.list(target):
             return
@@ -245,16 +253,16 @@ class Storage(ABC):
         self.delete(path)
 
     def check_rights(self, name: str) -> None:  # noqa: B027 - a local folder is checked without a write
-        """Refuse an object store in which this process may not write, read, list or delete, before Spark starts.
+        """Refuse an object store in which this process has no right to write, read, list or delete.
 
-        One small object is written and deleted. ``name`` is the job's id, so that two jobs use different objects. Local
-        folders are checked by :func:`~.writable.refuse_unwritable` instead.
+        A driver calls this before Spark starts. One small object is written and deleted. ``name`` is the job's id, so
+        that two jobs use different objects. :func:`~.writable.refuse_unwritable` checks local folders instead.
 
         Raises StorageReadOnlyError, StorageDeniedError and the errors of the other methods.
         """
 
     def try_out(self) -> None:
-        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Delete folders that it has created."""
+        """Probe like :meth:`probe`, for a check without a run (``ckpt doctor``). Then delete the folders it created."""
         self.probe()
 
     def _probe_second_create(self, path: str) -> None:

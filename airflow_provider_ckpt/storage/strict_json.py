@@ -28,7 +28,7 @@ _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 class _BeyondLimitError(ValueError):
-    """JSON beyond a limit."""
+    """Error for JSON beyond a limit."""
 
 
 def parse_json(data: bytes, *, uri: str, what: str, most_bytes: int | None = None, foreign: bool = False) -> Any:
@@ -114,4 +114,4 @@ def _decoder(has_long_number: bool, foreign: bool) -> Callable[[str], Any]:
 
 
 _DECODERS = {(long, foreign): _decoder(long, foreign) for long in (False, True) for foreign in (False, True)}
-"""(True if a number may be too long, ``foreign``) -> decoder. The check of numbers takes time."""
+"""(True if a number may be too long, ``foreign``) -> decoder. Numbers are checked only if necessary, to save time."""

@@ -11,12 +11,12 @@ CREDENTIALS = frozenset({"access.key", "secret.key", "session.token", "aws.crede
 """Names of the credential settings. Either the user or this package sets all of them, because they belong together."""
 
 _LEAST_CONNECT_SECONDS = 15
-"""Lowest timeout for a connection, in seconds. S3A raises a lower value to this one, with a warning."""
+"""Minimum timeout for a connection, in seconds. S3A raises a lower value to this one, with a warning."""
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 
 
 def hadoop_settings(uri: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings; none for storages other than S3.
+    """Translate the fsspec ``options`` of ``uri`` into Hadoop's settings; empty for storages except S3.
 
     Values may be secret. Each setting applies to one bucket (``fs.s3a.bucket.<name>.…``), so no other bucket gets its
     credentials. Other options of s3fs are ignored: the user sets ``spark.hadoop.fs.s3a.…`` for Spark.

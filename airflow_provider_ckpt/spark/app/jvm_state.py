@@ -1,4 +1,4 @@
-"""Check whether Spark's JVM has ended. If so, every call of Spark fails, which looks like a mistake of the caller."""
+"""Check whether Spark's JVM has ended. Then every call of Spark fails with an error that seems the caller's fault."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ SETTINGS = (
 The list has all such settings that a user may set. Collation and the order of nulls are parts of expressions.
 """
 PREFIXES = ("spark.sql.legacy.",)
-"""Prefixes of further settings, which are recorded only if the user sets them for the first run."""
+"""Prefixes of further value-changing settings. They are recorded only if the user sets them for the first run."""
 _OF_WORKERS = "spark.executorEnv.TZ"
 
 
@@ -90,11 +90,13 @@ class KeptSettings:
 
 
 def keep_settings(spark: SparkSession, conf: Mapping[str, str], recorded: Mapping[str, str]) -> KeptSettings:
-    """Apply the settings of the job's first run to the session. In the first run, record the current settings.
+    """Apply the settings of the job's first run to the session, and return them.
+
+    The first run returns its current settings.
 
     Args:
-        recorded: the settings of the first run; empty in the first run. Other settings in ``recorded`` are ignored,
-            because a forged journal could name a class that Spark loads, or another file system.
+        recorded: the settings of the first run; empty in the first run. Only value-changing settings are used, because
+            a forged journal could name a class that Spark loads, or another file system.
     """
     recorded = {key: value for key, value in recorded.items() if _is_kept(key) or key in (PYTHON_ZONE, JVM_ZONE)}
     current = _set_values(spark, conf)
@@ -129,7 +131,7 @@ def _set_values(spark: SparkSession, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values_in_use(spark: SparkSession, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a first run, with Spark's defaults, because another version of Spark may change them."""
+    """Return the settings of a first run. Spark's defaults are included, because another version may change them."""
     values = {key: value for key, value in given.items() if key.startswith(PREFIXES)}
     for key in SETTINGS:
         with suppress(PySparkException):  # not in this version of Spark

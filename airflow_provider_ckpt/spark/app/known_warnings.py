@@ -28,7 +28,7 @@ REPEATED = (
     r"\AIncomplete task interrupted: Attempting to kill Python Worker",
     r"\AJob: \S+, Task: \S+, Task attempt \S+ aborted",
 )
-"""Redundant events of a failed task. Spark logs the task and its cause again as ``Lost task …``."""
+"""Patterns of redundant log events of a failed task. Spark logs the task and its cause again as ``Lost task …``."""
 
 INTERRUPTED = "java.lang.InterruptedException"
 """Start of the error message of an interrupted batch. By this text Spark recognizes that its query was stopped."""

@@ -37,7 +37,7 @@ class Cause:
 
     @property
     def in_file(self) -> str:
-        """The message. The file is added if the message does not name it."""
+        """The message, with the file added if the message does not name it."""
         return self.message if self.file is None or self.file in self.message else f"{self.message}, in {self.file}"
 
 
@@ -58,7 +58,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def find_cause(error: BaseException) -> Cause:
-    """Return the innermost exception that led to ``error``, an error of Spark: Python's, or else the JVM's."""
+    """Return the innermost cause of ``error``, an error of Spark: an exception of Python if any, or else of the JVM."""
     innermost = _innermost(error)
     trace = None if innermost.traceback is None else redact_given(innermost.traceback)
     return Cause(redact_given(innermost.message), trace, file_being_read(error))
@@ -97,7 +97,7 @@ def _roots(lines: list[str]) -> list[str]:
 
 
 def _from_traceback(text: str) -> Cause | None:
-    """Return the cause in the last traceback, because earlier ones show callers of Spark; None if it is cut off."""
+    """Return the cause in the last traceback; None if it is cut off. Earlier tracebacks show callers of Spark."""
     block = text[text.rindex(_TRACEBACK) :].splitlines()
     start = next((n for n, line in enumerate(block[1:], 1) if line and not line[0].isspace()), None)
     if start is None:

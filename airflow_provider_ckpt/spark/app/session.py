@@ -124,7 +124,7 @@ LOG_LEVEL = "spark.log.level"
 
 
 def session_conf(user: Mapping[str, str], root: str | None = None) -> dict[str, str]:
-    """Return the settings of the user and of this package. ``root``: URI above Spark's checkpoints; None if not known.
+    """Return the settings of the user and of this package. ``root``: URI of the job's root; None if unknown.
 
     Raises UnfitSettingError for a setting that cannot be applied, or with which rows would be lost.
     """
@@ -252,7 +252,10 @@ def _logs_as_configured(user: Mapping[str, str]) -> bool:
 
 
 def _submitted() -> dict[str, str]:
-    """Return the settings of spark-submit; empty without it, because reading them would start the JVM too early."""
+    """Return the settings of the spark-submit that started this process; empty if there is none.
+
+    Without spark-submit, reading the settings would start the JVM too early.
+    """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()  # connects to spark-submit's JVM; without a connection a SparkConf is empty

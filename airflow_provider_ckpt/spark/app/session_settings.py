@@ -20,7 +20,7 @@ REMOTE_POLL_MS = 1000
 Object stores charge for each listing: $146 a month at S3's list prices for one source at 90 ms.
 """
 CONSUMER_POLL_FACTOR = 2
-"""Factor for the poll interval of a query over result partitions. The query that reads the source polls first."""
+"""Factor for the poll interval of a query over result partitions, which waits for the query that reads the source."""
 
 _STARTING = threading.Lock()
 """Lock that a query holds while it starts, because it copies the session's settings then."""

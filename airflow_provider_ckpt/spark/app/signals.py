@@ -32,7 +32,10 @@ ASK_SECONDS = 20.0
 
 
 class FirstSignal:
-    """Signal handlers. The first signal calls ``on_signal`` with its name. The second signal ends the process."""
+    """Handlers of SIGINT and SIGTERM.
+
+    The first signal calls ``on_signal`` with the signal's name. The second signal ends the process.
+    """
 
     def __init__(self, on_signal: Callable[[str], None]) -> None:
         self._on_signal = on_signal
@@ -63,7 +66,7 @@ class FirstSignal:
         self._handle(signal.Signals(number).name)
 
     def _from_jvm(self, times: int) -> None:
-        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of such signals so far."""
+        """Handle a SIGTERM of the JVM, in a thread of Spark. ``times``: number of such signals, with this one."""
         if times > 1:
             os._exit(128 + signal.SIGTERM)  # as the default action would, which a thread cannot set
         self._handle("SIGTERM")
@@ -83,7 +86,7 @@ class LeaveOnSignal:
     """Receiver of a driver's status lines. It makes a signal stop the job as ``ckpt stop`` does.
 
     Each status line is passed on to ``show``. The handlers are installed at the first line that names an epoch, because
-    nothing has begun before. After a signal the driver exits within the checkpoint timeout, with a savepoint, or
+    no run has begun before. After a signal the driver exits within the checkpoint timeout, with a savepoint, or
     without one (exit code 1).
 
     Another thread writes the stop request, because the main thread may wait for a root that does not answer. If the

@@ -56,7 +56,7 @@ def spark_locations(job: Job, root: Storage, location: Location) -> list[Opened]
 
 
 def reach_root(job: Job, options: RunOptions, root: Storage, location: Location) -> StorageReachability | None:
-    """Connect Spark with every storage of the job. Return the connection with the root; None for a local root.
+    """Connect Spark with every storage of the job. Return Spark's access to the root; None for a local root.
 
     Raises the errors of :func:`build_session` and :meth:`StorageReachability.connect`.
     """
@@ -117,7 +117,10 @@ class StorageReachability:
             )
 
     def exists(self, storage: Storage, path: str, location: Location) -> bool:
-        """Return whether Spark's file system in the driver finds the path."""
+        """Return whether Spark's file system in the driver finds the path.
+
+        Raises SparkStorageError, StorageUnreachableError.
+        """
         try:
             at = self._jvm.org.apache.hadoop.fs.Path(storage.spark_uri(path))
             return bool(at.getFileSystem(self._conf).exists(at))

@@ -34,7 +34,7 @@ class AttemptContext:
             self.run.post(DataAvailable(*self.task_id, self._consumers))
 
     def wait(self, sink: str, is_over: Callable[[], bool]) -> SinkWait:
-        """Return the retries of a sink's calls for one batch. Waits are reported to the JobMaster."""
+        """Return the object that retries failed calls of ``sink`` for one batch. It reports waits to the JobMaster."""
 
         def report(seconds: float, error: CkptError) -> None:
             self.run.post(SinkAwaited(*self.task_id, sink, seconds, str(error)))
@@ -42,6 +42,6 @@ class AttemptContext:
         return SinkWait(self.run.options.sink_timeout, is_over=is_over, check_fenced=self.check_fenced, report=report)
 
     def check_fenced(self) -> None:
-        """Raise FencedError or LogFencedError if a later driver owns the job or the log (R8)."""
+        """Raise FencedError if a later driver owns the job, or LogFencedError if a later attempt owns the log (R8)."""
         self.run.check_fenced()
         self.log.check_fenced()

@@ -19,7 +19,7 @@ _ROWS, _NEWEST, _AHEAD, _WITHOUT, _BEFORE_1970 = range(5)
 
 
 def execution_of_batch(spark: SparkSession, vertex: str) -> Any:
-    """Return the ``IncrementalExecution`` of the batch, which the frame of ``foreachBatch`` does not show.
+    """Return Spark's ``IncrementalExecution`` of the current micro-batch, which its frame does not show.
 
     ``spark`` is the session with which the query was started. The batch runs in a copy of this session.
 
@@ -36,7 +36,7 @@ def late_rows_of_batch(spark: SparkSession, vertex: str) -> int:
     """Return the number of rows that the stateful operators of this micro-batch have dropped as late.
 
     Call this after the output is written. An aggregation counts dropped rows after each task has aggregated its input,
-    so the number of input rows may be higher.
+    so more input rows may have been dropped.
     """
     plan = execution_of_batch(spark, vertex).executedPlan()
     return sum(_late_rows(node) for node in nodes_from(plan))

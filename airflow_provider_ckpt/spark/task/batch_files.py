@@ -120,12 +120,12 @@ def refuse_unsettled(
     *,
     waited: float = 0.0,
 ) -> None:
-    """Wait until no file of the batch has changed for some seconds.
+    """Wait until no file of the batch has changed for some seconds, at most for :data:`LONGEST_WAIT`.
 
-    Spark has already listed the files, and reads a file only up to its size at that time.
+    Spark has already listed the files, and reads a file only up to its listed size.
 
     Args:
-        waited: seconds for which the batch waited before it was restarted.
+        waited: seconds for which the batch waited before it was restarted. They count for the maximum, too.
 
     Raises FilesSettledError if the size or time of a file has changed since Spark listed the file.
     """

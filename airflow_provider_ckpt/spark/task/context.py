@@ -37,12 +37,12 @@ class RunContext:
         check_fenced: raises if a later epoch has claimed the job (R8).
         supervised: the supervisor's number of this start; None if no supervisor counts the starts of this worker (W14).
         logic: reads functions that a request assigns during this run.
-        declared: the operators as the job declares them; None if they are those of ``job``.
+        declared: the operators without functions that requests have assigned; None if ``job`` has the same operators.
         measures: True if a controller needs measurements of every micro-batch.
         in_master_process: True if the JobMaster runs in this process, so that a report costs no write.
         executors: changes the number of executors; None if the number never changes.
-        topics: Kafka source → topic → the topic's id at the time of the plan.
-        check_declared: raises if the functions of ``declared`` are not those of the job. A worker's file may differ.
+        topics: Kafka source → topic → the topic's id when the job was planned.
+        check_declared: raises if a worker's file has other code for the given operators than the file of the job.
     """
 
     spark: SparkSession

@@ -19,7 +19,7 @@ from airflow_provider_ckpt.subtasklog.errors import LogFencedError, ResultLostEr
 
 _FULL = ("No space left on device", "Disk quota exceeded")
 _LEAST = 1 << 20
-"""Bytes. A disk with less free space counts as full."""
+"""Minimum of free bytes. A disk with less free space counts as full."""
 _LOCAL = "file://"
 
 
@@ -49,7 +49,10 @@ def _folders(context: RunContext) -> Iterator[str]:
 
 
 def _free(folder: str) -> float:
-    """Return the free bytes of the folder's disk for this user. A folder that does not exist counts as its parent."""
+    """Return this user's free bytes on the disk of the folder, or of its nearest parent that exists.
+
+    Return infinity if the disk does not answer.
+    """
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     try:
@@ -59,7 +62,10 @@ def _free(folder: str) -> float:
 
 
 def report_crash(context: RunContext, subtask: SubtaskId, attempt: AttemptId, error: BaseException) -> None:
-    """Report to the JobMaster the error that ended a thread or query of the subtask. Thread-safe and repeatable."""
+    """Report to the JobMaster the error that ended a thread or query of the subtask.
+
+    Any thread may call this, also more than once.
+    """
     context.post(_report(context, subtask, attempt, error))
 
 

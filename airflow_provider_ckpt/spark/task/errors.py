@@ -19,7 +19,7 @@ class UnfitInputError(TerminalError):
 
 
 class FilesSettledError(QueryFailedError):
-    """Files that changed while a micro-batch waited for them. The batch is restarted and reads all of them."""
+    """Files that changed while a micro-batch waited for them. The batch is restarted and reads the complete files."""
 
     template = "the query of vertex {vertex!r} waited until {file} was complete, and restarts its micro-batch"
 

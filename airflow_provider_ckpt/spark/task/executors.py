@@ -16,20 +16,22 @@ log = logging.getLogger(__name__)
 COMING = 120.0
 """Seconds after a request for fewer executors during which executors that were already starting may register."""
 _PATIENCE = 5.0
-"""Seconds that a query waits for the request before it starts anyway. A lost Spark master answers after two minutes."""
+"""Maximum seconds that a starting query waits for the request. A lost Spark master answers after two minutes."""
 _LOOK = 1.0
 _calls = threading.Lock()
 """The lock for calls to the cluster. A query that starts does not wait for it."""
 _last: list[Executors] = []
-"""The object with the latest request. A standby worker runs several subtasks in sequence with the same Spark."""
+"""The object with the latest request, if any. Other objects stop repeating their requests.
+
+A standby worker runs several subtasks in sequence with the same Spark, each with an object of its own.
+"""
 
 
 class Executors:
     """The number of executors of one driver. It is thread-safe.
 
-    All queries share the executors, so the largest number that a query wants counts. Spark requests that number, and
-    the cluster starts executors when it has resources. Surplus executors are ended, and their tasks run again
-    elsewhere.
+    All queries share the executors, so Spark requests the largest number that a query wants. The cluster starts
+    executors when it has resources. Surplus executors are ended, and their tasks run again elsewhere.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -38,7 +40,7 @@ class Executors:
         self._requested: int | None = None
 
     def problem(self) -> str | None:
-        """Return the reason why the number cannot be changed here; None if it can."""
+        """Return why this driver cannot change the number of its executors; None if it can."""
         context: Any = self._spark.sparkContext
         if context.master.split("[")[0] == "local":
             return f"its Spark has no executors (master {context.master}); run the job on a cluster to change them"
@@ -101,7 +103,7 @@ class Executors:
         tried.set()
         with self._lock:
             if not is_asked and self._requested == number:
-                self._requested = None  # the next query that starts requests again
+                self._requested = None  # then the next query that starts repeats the request
 
     def _holds(self, number: int) -> bool:
         is_last = self in _last and self._requested == number

@@ -25,7 +25,7 @@ def format_of(relation: Any) -> str:
 
 
 def own_fields(relation: Any) -> list[StructField]:
-    """Return the columns of the source itself."""
+    """Return the source's own columns, without the columns that this package adds."""
     fields = stored_schema(str(relation.dataSchema().json())).fields
     return [field for field in fields if not field.name.startswith(_OWN)]
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 _POLL = 0.05
 _TRAILING = 5.0
-"""Seconds to wait for the end of interrupted tasks, because they log, too."""
+"""Maximum seconds to wait for the end of interrupted tasks, because they log, too."""
 LOGGERS = (
     "org.apache.hadoop.util.Shell",
     "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter",
@@ -63,7 +63,7 @@ def _stop_state_stores(spark: SparkSession) -> None:
 
 
 class _Levels:
-    """The levels of log4j's loggers. Its methods do nothing if Spark logs through another library."""
+    """A switch for the :data:`LOGGERS` of log4j. Its methods do nothing if Spark logs through another library."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm

@@ -38,7 +38,10 @@ _NESTED = (ArrayType, MapType, StructType, VariantType)
 
 
 def malformed_reason(spark: SparkSession, relation: Any, column: str, most: int | None = None) -> Column:
-    """Return the reason why a row of files is malformed. ``most``: number of faulty columns to name; None names all."""
+    """Return a column with the reason why a row of ``relation`` is malformed.
+
+    ``column`` has the text of the row. ``most``: maximum number of faulty columns to name; None names all.
+    """
     return _Row(spark, relation, column).reason(most)
 
 
@@ -64,7 +67,7 @@ class _Row:
         return {**options, "mode": "PERMISSIVE", "columnnameofcorruptrecord": CORRUPT}
 
     def _of_json(self, most: int | None) -> Column:
-        """Return the reason; null if the text may have several rows, or if its charset is not that of Spark."""
+        """Return the reason; null if the text may have several rows, or if Spark cannot parse its charset here."""
         if charset_of(options_of(self.relation)) not in LIKE_UTF_8:
             return F.lit(None)
         fields, text, options = self._fields(), self._text, self._options()

@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 Choose = Callable[[str, DataFrame], DataFrame]
 """(source, frame of its files) → the rows of the files that the source reads."""
 _NAMED = 3
-"""Number of files of a batch that a warning names."""
+"""Maximum number of files of a batch that a warning names."""
 _SHOWN = 80
-"""Characters of a row that the driver's log shows."""
+"""Maximum number of characters of a row that the driver's log shows."""
 _UNFIT = "values that do not fit its schema and are read as nulls"
 _TRAILING = "text after the first JSON value, which is not read"
 
@@ -84,7 +84,7 @@ class BatchCheck:
                             yield BatchSource(name.removeprefix(prefix), relation, prefix == COUNTED)
 
     def unfit(self, source: BatchSource) -> DataFrame:
-        """Return the rows that do not fit the schema, with all columns."""
+        """Return the source's rows that do not fit its schema, with all columns."""
         session: Any = self.spark._jsparkSession
         frame = DataFrame(session.baseRelationToDataFrame(source.relation), self.spark)
         return malformed_only(self.choose(source.uid, frame), f"{COUNTED}{source.uid}")
@@ -153,7 +153,7 @@ class _Probe(NamedTuple):
 
 
 def _not_empty(probes: Sequence[_Probe]) -> list[DataFrame]:
-    """Return the malformed rows of each probe that has suspect rows. One Spark job counts the rows of all probes."""
+    """Return the malformed rows of each probe with suspect rows. One Spark job counts suspect rows for all probes."""
     if not probes:
         return []
     numbers = [probe.rows.agg(F.count(F.lit(1))).withColumn("at", F.lit(at)) for at, probe in enumerate(probes)]
@@ -232,7 +232,7 @@ def _warning(source: str, kind: str, files: Mapping[str, int], sink: str | None)
 
 
 def _what(kind: str, sink: str | None) -> str:
-    """Return a warning's text about rows. ``sink`` is their quarantine; None without one."""
+    """Return the part of a warning that describes the rows. ``sink`` is their quarantine; None without one."""
     if sink is None:
         return f"with {kind}"
     if kind == _UNFIT:

@@ -1,7 +1,7 @@
 """Outputs of a batch, staged for every sink and written to the result partition.
 
-Each call writes to new places, even a second call for the same batch (R5). Unpublished files of earlier attempts are
-deleted: staged output, data for the next vertex, and copies (R5).
+Each call of :meth:`Outputs.stage` writes to new paths, even a second call for the same batch (R5). Unpublished files
+of earlier attempts are deleted: staged output, data for the next vertex, and copies (R5).
 """
 
 from __future__ import annotations
@@ -89,11 +89,12 @@ class Outputs:
         self._wait, self._is_stateful = wait, is_stateful
 
     def stage(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Compute the frame exactly one time (R18), and stage its rows in all sinks. Several outputs read one copy.
+        """Stage the rows of the frame in all outputs, and return the record of the batch.
 
-        If a sink's target fails temporarily, the call is repeated, until the run's ``sink_timeout``. The repeated call
-        reads the copy, or the frame of a stateless query. Output of failed calls does not count. The frame of a query
-        with state is not computed twice, because the state already includes the first computation.
+        Several outputs read one copy, so that the frame is computed only once (R18). If a sink's target fails
+        temporarily, the sink's call is repeated, at most for the run's ``sink_timeout``. A repeated call reads the
+        copy. Without a copy, it computes the frame again, but only if the query has no state. A second computation
+        would change the state again. Output of failed calls is never published.
 
         Malformed rows are counted, and staged in their quarantines.
 
@@ -105,7 +106,10 @@ class Outputs:
         return self._with_content(frame, is_over, lambda: self._stage(frame, batch_id, is_over))
 
     def keep_state_of(self, frame: DataFrame, batch_id: int, is_over: Callable[[], bool] = lambda: False) -> Prepared:
-        """Compute the frame only to update the state of its query. Only malformed rows are counted and staged."""
+        """Compute the frame only to update the state of its query, and return a record without output.
+
+        Malformed rows are counted, and staged in their quarantines.
+        """
 
         def consume() -> Prepared:
             frame.write.format("noop").mode("overwrite").save()
@@ -199,7 +203,7 @@ class Outputs:
 
 
 def counted(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """Return the frame with a row counter, and a function that returns the count after the frame was consumed."""
+    """Return (frame with a row counter, function that returns the number of rows after the frame was consumed)."""
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])
@@ -211,8 +215,8 @@ def delete_leftovers(
     """Delete unpublished files of earlier attempts.
 
     Only the attempt that owns the log may call this, after a check of the fence. It must have published all batches
-    that earlier attempts had prepared and Spark had committed. The next driver would come too late, because a run may
-    last for months in which a subtask fails each hour. A file that cannot be deleted is logged and stays.
+    that earlier attempts had prepared and Spark had committed. This is not left to the next driver, because a run
+    may last for months in which a subtask fails each hour. A file that cannot be deleted is logged and stays.
 
     Args:
         folders: the folders of data for the next vertex and of copies.
@@ -235,7 +239,10 @@ def delete_leftovers(
 
 
 def _delete_staged(uid: str, sink: BoundSink, attempts: Collection[str], handles: Collection[str]) -> None:
-    """Delete staged output of a sink. Other attempts use the sink meanwhile, so ``collect_garbage`` is not used."""
+    """Delete output of ``attempts`` in a sink, except the published ``handles``.
+
+    Other attempts use the sink meanwhile, so ``collect_garbage`` is not used.
+    """
     try:
         for orphan in [*staged_orphans({uid: sink}, attempts, handles)]:
             with best_effort(f"batch {orphan.path}, staged in sink {uid},"):

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 def add_pool(spark: SparkSession, name: str, weight: int | None = None) -> str:
-    """Add a pool for a query, and return its name.
+    """Add a pool for the query ``name``, and return the pool's name.
 
     Spark would also make the pool at the first job, but would warn that no file names the pool. The name contains the
     weight, because the weight of an existing pool cannot be changed.

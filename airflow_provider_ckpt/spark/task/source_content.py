@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 
 _COLUMN = "__ckpt_row"
 _SHOWN = 80
-"""Characters of a malformed row that the driver's log shows."""
+"""Maximum number of characters of a malformed row that the driver's log shows."""
 _NAMED = 5
-"""Number of faulty columns of a malformed row that an error names."""
+"""Maximum number of faulty columns of a malformed row that an error names."""
 _UNREADABLE = "java.lang.UnsupportedOperationException: org.apache.parquet.column.values."
 _UNSIGNED = DecimalType(20, 0)
 """Spark's type for an unsigned number of 64 bits."""

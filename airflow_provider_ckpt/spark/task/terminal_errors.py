@@ -218,7 +218,7 @@ def _unfit_header(vertex: str, file: str, problem: str) -> UnfitInputError:
 
 
 def _header_problem(header: list[str], schema: list[str]) -> str:
-    """Return a text about the difference. It omits names that are not in the schema, because they may be values."""
+    """Return how a header differs from the schema. Names that only the header has are omitted: they may be values."""
     present = {name.lower() for name in header}
     missing = [name for name in schema if name.lower() not in present]
     if missing:

@@ -40,8 +40,8 @@ _OTHER_CHARSETS = frozenset({"UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"})
 class TrailingText:
     """The rows of JSON files that have more text than Spark reads.
 
-    Almost no batch has such a row or a suspect. Callers query the suspects first, because Spark compiles that query
-    much faster.
+    Almost no batch has such rows. So callers first query :meth:`suspects`, which Spark compiles much faster than
+    :meth:`rows`.
 
     Attributes:
         frame: the lines of the files.
@@ -60,7 +60,7 @@ class TrailingText:
         return self.frame.where(F.coalesce(is_suspect, F.lit(False)))
 
     def rows(self) -> DataFrame:
-        """Return the rows in the form for a quarantine."""
+        """Return the rows with more text than Spark reads, in the form for a quarantine."""
         file = self.frame.metadataColumn("_metadata")["file_path"]
         has_more = F.coalesce(_has_more(self.text, self.schema, self.options), F.lit(False))
         rows = self.suspects().select(file.alias("file"), self.text.alias("row"), has_more.alias(_HAS_MORE))
@@ -101,7 +101,7 @@ def _as_text(spark: SparkSession, relation: Any, options: Mapping[str, str]) -> 
 
 
 def _ends_at_first_brace(text: Column) -> Column:
-    """Return a column: true if the text has no bracket before its last byte. Most rows of flat objects need no more.
+    """Return a column: true if the text has no bracket before its last byte. Most flat objects need no other check.
 
     Functions over characters, such as ``instr`` and ``length``, would take longer than Spark takes to read the row. So
     only functions over bytes are used.

@@ -4,13 +4,14 @@
 2. An appender creates only the number after the last entry that it has *read*. If the number is in use, another writer
    was faster. If that entry has the appender's own nonce, the append succeeded, and only its reply was lost.
 3. A head record, ``head-<number>.json``, moves the head. It is created if absent, *before* the entries below it are
-   deleted, in ascending order. The highest record counts, so a late truncation by a paused writer cannot move the head
-   back.
-4. The head record lists the kept entries below it: every entry by which a writer took the log over. They have exactly
-   the numbers that a paused writer tries next. Entries that summarise deleted entries may also stay until the next
+   deleted, in ascending order. The record with the highest number decides, so a late truncation by a paused writer
+   cannot move the head back.
+4. The head record lists the kept entries below it. These are all entries by which writers took the log over, because a
+   paused writer tries exactly their numbers next. Entries that summarise deleted entries may also stay until the next
    record.
-5. A reader below the head fails, and never skips entries. A deleted entry looks like an entry that is still not
-   written. So the reader checks for the last entry that it has read (``watchful``), or for the head.
+5. If the next entry of a reader was truncated, the reader fails, because a reader never skips entries. A deleted entry
+   looks like an entry that is still not written. So the reader checks whether the last entry that it has read still
+   exists (``watchful``), or where the head is.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class AppendLog:
     Args:
         format: short name of the entries' format (``journal`` is written ``airflow-provider-ckpt/journal``).
         version: newest version of the format that this release can read.
-        keep: returns True for an entry that truncations must not delete. A rule in :meth:`truncate` instead costs one
-            more read of each entry.
+        keep: returns True for an entry that truncations must not delete. A rule that is passed to :meth:`truncate`
+            instead costs one more read of each entry.
         parse: converts a body that was read to :attr:`Entry.value`. If it raises DamagedFormError, the entry counts as
             damaged.
         pack: number of entries in a pack (:mod:`.log_packs`); 0 for no packs.
@@ -85,12 +86,15 @@ class AppendLog:
         self._next = 0
         self._damage: CorruptLogError | None = None
         self._unsettled: dict[str, str] = {}
-        """Nonce -> body of this process's appends at the next number. It is not known whether they succeeded."""
+        """Nonce -> body of each append of this process at the next number. The append may have succeeded or failed."""
         self._empty_tails = 0
         self._is_cut_short = False
         self._skip_kept, self._is_watchful, self._begins_at_head = skip_kept, watchful, begins_at_head
         self._witness: int | None = None
-        """Number of the last entry read that a truncation would delete. While it exists, no later entry is deleted."""
+        """Number of the last read entry that truncations may delete; None if no such entry was read.
+
+        While this entry exists, no later entry is deleted, because truncations delete in ascending order.
+        """
 
     @property
     def uri(self) -> str:
@@ -110,7 +114,7 @@ class AppendLog:
 
     @property
     def head(self) -> int:
-        """The first number that is not truncated, as of the last read. Loads the log if necessary."""
+        """Number from which on no entry is truncated, as of the last read. Loads the log if necessary."""
         with self._lock:
             self._ensure_loaded()
             return self._head
@@ -118,10 +122,12 @@ class AppendLog:
     # ---- reading
 
     def load(self) -> list[Entry]:
-        """List the folder, and return the entries in order: kept ones below the head (unless skipped), then later ones.
+        """List the folder, and return the entries in order: kept entries below the head, then all later entries.
 
-        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage. The
-        log accepts no appends until a load succeeds.
+        With ``skip_kept``, the entries below the head are left out.
+
+        Raises NewerFormatError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
+        Appends raise the same CorruptLogError until a load succeeds.
         """
         with self._lock:
             whole = read_whole(self._files, skip_kept=self._skip_kept, begins_at_head=self._begins_at_head)
@@ -131,13 +137,14 @@ class AppendLog:
             return whole.entries
 
     def tail(self) -> list[Entry]:
-        """Return the entries since the last read. The next numbers are read until one is absent, without a list.
+        """Return the entries after the last one read; all entries if the log is not loaded.
 
-        The first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
+        The next numbers are read until one is absent, and the folder is not listed. An empty call returns no entry. The
+        first empty call in a row, and then each sixteenth, also checks whether the head has passed this reader. A
         ``watchful`` log does so in each empty call.
 
-        An error after readable entries is raised by the next call, because raising it now would lose these entries.
-        Until then :attr:`is_cut_short` is True.
+        If an error of the storage follows entries that were read, the next call raises it, and this call returns the
+        entries. Until then :attr:`is_cut_short` is True.
 
         Raises BelowHeadError, and CorruptLogError, whose ``data["intact"]`` has the entries before the damage.
         """
@@ -206,14 +213,15 @@ class AppendLog:
     def is_overtaken(self) -> bool:
         """Return whether another writer has written the next number (one request).
 
-        A writer that took over needs no other check. If the storage cannot answer, its error is raised.
+        After :meth:`take_over`, a writer needs no other check for a later writer. Raises the error of a storage that
+        cannot answer.
         """
         with self._lock:
             self._ensure_loaded()
             return self._files.exists(self._next)
 
     def writer_of(self, number: int) -> str | None:
-        """Return the current writer of an entry; None if the entry is absent (one request)."""
+        """Return the nonce of an entry's writer, read from the storage (one request); None if the entry is absent."""
         entry = self._files.read(number)
         return None if entry is None else entry.writer
 
@@ -226,8 +234,8 @@ class AppendLog:
     def append(self, body: Any) -> Entry:
         """Append a JSON value at the number after the last entry read.
 
-        After a StorageTransientError, the entry may or may not be written. Another call with the same body settles
-        that, and never writes the body twice.
+        After a StorageTransientError, the entry may or may not be written. Another call with the same body finds that
+        out, and never writes the body twice.
 
         Raises LostRaceError if another writer has used that number.
         """
@@ -251,7 +259,7 @@ class AppendLog:
                 # An earlier append that seemed to fail has succeeded, with another body. Append after that entry.
 
     def _create(self, body: str) -> Entry:
-        """Create an entry at the next number. Return it, or the entry of a faster writer."""
+        """Create an entry at the next number. Return the new entry, or the entry of a faster writer."""
         number = self._next
         writer = next((nonce for nonce, text in self._unsettled.items() if text == body), None)
         writer = writer or secrets.token_hex(8)
@@ -276,7 +284,8 @@ class AppendLog:
         The list is needed because the number may have been truncated while the writer was paused. ``keep`` must select
         the entry, so that no truncation deletes it.
 
-        Raises LostRaceError without an entry if the new entry is not the last one. The caller must load the log again.
+        Raises LostRaceError like :meth:`append`. Also raises it, with ``data["entry"]`` None, if the new entry is not
+        the last one. Then the caller must load the log again.
         """
         with self._lock:
             entry = self.append(body)
@@ -294,8 +303,8 @@ class AppendLog:
     def truncate(self, head: int, keep: KeepRule | None = None, besides: Collection[int] = ()) -> frozenset[int]:
         """Move the head up to ``head`` and delete the entries below. Return the numbers below the head that stay.
 
-        If the head is already at ``head`` or above, nothing happens. A crash may leave entries that no reader reads.
-        The next truncation deletes them.
+        If the head is already at ``head`` or above, it stays. A crash may leave entries below the head, which no reader
+        reads. The next call deletes them.
 
         Args:
             keep: returns True for an entry that must not be deleted; None for the log's own rule.
@@ -364,12 +373,12 @@ class AppendLog:
 
 
 class KeptEntries:
-    """The entries that the log's own rule keeps, as far as they were read.
+    """The numbers of the entries that the log's own rule keeps, as far as this process has read the entries.
 
-    A truncation reads the entries that were not read before. With another rule, it reads all entries.
+    A truncation reads the entries that were not read before. With a rule of its own, a truncation reads all entries.
     """
 
-    # Entries that the rule does not keep stay only until the next truncation, which has its own list.
+    # Other entries below the head stay only until the next truncation, whose head record lists what it keeps.
 
     def __init__(self, files: LogFiles, rule: KeepRule | None) -> None:
         self._files = files
@@ -377,7 +386,7 @@ class KeptEntries:
         self._read_from = 0
         self._kept: set[int] = set()
         self._temporary: set[int] = set()
-        """Numbers below the head that stay only until the next truncation."""
+        """Numbers of entries below the head that stay only until the next truncation."""
 
     def start(self, head: int, entries: Iterable[Entry]) -> None:
         """Start again after a load. ``entries``: all entries from ``head`` on, and the kept entries below it."""
@@ -400,7 +409,7 @@ class KeptEntries:
     def below(
         self, head: int, listing: Listing, rule: KeepRule | None, besides: Collection[int] = ()
     ) -> tuple[int, ...]:
-        """Return the numbers that stay below ``head``. ``rule`` replaces the log's own rule; None for the log's own.
+        """Return the numbers of the entries that stay below ``head``. ``rule``: None for the log's own rule.
 
         Entries of ``besides`` stay until the next truncation, if they still exist.
 

@@ -92,9 +92,9 @@ class LogFiles:
             raise type(error)(error.template, **{**error.data, "where": self.entry_uri(number)}) from None
 
     def create_pack(self, pack: Pack, lines: list[str]) -> None:
-        """Create a pack, which has copies of entries, from lines of :meth:`packed`. Leave an existing pack unchanged.
+        """Create a pack of copies of entries, unless it exists. ``lines``: results of :meth:`packed`.
 
-        An existing pack is equal, or readers ignore it.
+        An existing pack has the same content, or readers ignore it.
         """
         start = json.dumps({"format": f"{PREFIX}{self._kind}-pack", "version": self._version})
         entries = ",\n".join(lines)
@@ -148,8 +148,8 @@ class LogFiles:
     def _list_once(self) -> Listing | None:
         """Return a list of the folder; None if the head moved meanwhile.
 
-        No storage lists a large folder at a single moment. If a list shows the newest head record but not the entry at
-        the head, the beginning of the log would seem to be missing.
+        No storage lists a large folder at a single moment. A list may show the newest head record, but not the entry at
+        the head. Such a list is not used, because the beginning of the log would seem to be missing.
         """
         names = self._storage.list(self._path)
         numbers = sorted(int(match[1]) for name in names if (match := _ENTRY.fullmatch(name)))
@@ -172,7 +172,7 @@ class LogFiles:
         return any(self.newest_head() != head for _ in range(2))
 
     def head_above(self, number: int) -> int | None:
-        """Return the newest head if it is above entry ``number``, or if that entry exists; None for a damaged log."""
+        """Return the newest head if it is above ``number``, or if that entry exists; None if the entry is lost."""
         head = self.newest_head()
         if head > number or self.exists(number):
             return head

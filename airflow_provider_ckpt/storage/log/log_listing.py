@@ -42,7 +42,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Listing:
-    """Result of one list of the folder: numbers of entries (``kept``, ``numbers``) and of head records, and packs."""
+    """Result of one list of a log's folder. The fields are entry numbers, except ``packs``.
+
+    Attributes:
+        kept: entries that the newest head record lists as kept.
+        numbers: all listed entries, ascending.
+        head_records: heads of all listed head records, ascending.
+    """
 
     head: int
     kept: tuple[int, ...]
@@ -57,14 +63,14 @@ class Listing:
 
     @property
     def end(self) -> int:
-        """The number after the last entry."""
+        """Number after the last entry; the head without an entry."""
         return max((self.head, *(number + 1 for number in self.numbers)))
 
     def runs(self, *, skip_kept: bool, end: int) -> list[Run]:
-        """Return what to read, in order: the kept entries below the head, then all entries up to ``end`` (exclusive).
+        """Return the entries to read, in order: kept entries below the head, then all up to ``end`` (exclusive).
 
-        Every entry before ``end`` exists. Packs are used only for these entries, because a missing entry is damage even
-        if a pack has a copy.
+        The caller must know that every entry before ``end`` exists. Packs are used only for these entries, because a
+        missing entry is damage even if a pack has a copy.
         """
         runs = [] if skip_kept else [Run(self.kept_below)]
         start = self.head

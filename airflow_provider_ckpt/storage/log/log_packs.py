@@ -7,9 +7,9 @@ opening a small file takes longer than reading it.
    written, the entries are read instead.
 2. An appender writes a pack of entries that it has appended or read. An entry is never changed, so any writer may write
    the pack at any time, even after another writer overtook it.
-3. An entry counts only if it is listed itself. A missing entry is damage even if a pack has it.
+3. A listed pack does not replace a listed entry. A missing entry is damage even if a pack has a copy of it.
 4. A storage may lose the end of a log and keep its packs (a live root was copied name by name, a bucket replicated).
-   The numbers are then used again. So a pack counts only if its last entry has the same nonce as in the log.
+   The numbers are then used again. So a pack is used only if its last entry has the same nonce as in the log.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from airflow_provider_ckpt.storage.log.log_files import LogFiles
 from airflow_provider_ckpt.storage.log.log_listing import Entry, Pack
 
 MOST = 4_000_000
-"""Maximum number of characters in a pack. Larger entries, of batches with hundreds of files, are not packed.
+"""Maximum number of characters in a pack. A larger pack (batches with hundreds of files) is not written.
 
-Each log with a writer has an unfinished pack in memory, and is locked while the pack is written.
+The limit exists because each log with a writer has an unfinished pack in memory, and is locked while a pack is written.
 """
 
 
 class PackWriter:
     """Writer of a log's packs, not thread-safe. ``size``: number of entries in a :class:`Pack`; 0 for no packs.
 
-    Its methods raise no error. The append before them has succeeded, and after an error the caller would append again.
+    Its methods raise no error. A successful append calls them, and would seem to have failed if they raised an error.
     """
 
     def __init__(self, files: LogFiles, size: int) -> None:
         self._files, self._size = files, size
         self._lines: list[str] = []
-        """The entries of the current pack so far; empty if they are too large."""
+        """Lines of the entries in the unfinished pack; empty if their total length is above :data:`MOST`."""
         self._length = 0
         self._end = 0
 
     def start(self, entries: list[Entry], end: int) -> None:
-        """Start again after a load. ``end``: the next number."""
+        """Start again after a load of the log. ``end``: number of the next entry."""
         self._clear()
         if self._size:
             for entry in entries:

@@ -86,7 +86,10 @@ _Read = Callable[[], Entry | None]
 
 @contextmanager
 def _reading(files: LogFiles, listing: Listing, run: Run) -> Iterator[Iterator[tuple[int, _Read]]]:
-    """Yield (number, function that reads the entry) of each entry, in order. Slow storages read several in parallel."""
+    """Yield an iterator of (entry number, function that reads the entry), in order.
+
+    If the storage allows parallel requests, several entries are read in advance.
+    """
     from_pack = None if run.pack is None else files.read_pack(run.pack)
     if from_pack is not None:
         yield ((number, functools.partial(from_pack, number)) for number in run.numbers)

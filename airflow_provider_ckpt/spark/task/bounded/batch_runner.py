@@ -50,7 +50,7 @@ _POLL = 0.1
 
 
 class BatchSources:
-    """The status of the source files before the read, for a comparison. ``frames``: source → its function's result."""
+    """The status of the source files before they are read, to detect changes. ``frames``: source → its rows."""
 
     def __init__(self, frames: Mapping[str, DataFrame], reads: Mapping[str, SourceReads]) -> None:
         self._reads = {uid: read for uid, read in reads.items() if read.is_file and uid in frames}
@@ -68,7 +68,7 @@ class BatchSources:
     ) -> None:
         """Report files that have changed since the query was built. Compare recently written files some seconds later.
 
-        Raises TransientError.
+        Raises TransientError if the size of a file changed and its source has ``unfinished_files="fail"``.
         """
         until = self._files.settles_at(self._reads)
         while time.monotonic() < until and not is_over():
@@ -104,7 +104,7 @@ class BatchRunner(BoundedRunner):
 
     Args:
         inputs: returns the log of a producer's subtask.
-        produces_again: True if the next run would produce a lost result again.
+        produces_again: True if the next run would produce a lost input again. The loss then raises ResultLostError.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class BatchRunner(BoundedRunner):
         self._reading.end()
 
     def _refuse_incomplete(self) -> None:
-        """Refuse inputs without an end of data in their logs, because the coordinator relies on reports (R23).
+        """Refuse inputs without an end of data in their logs. The coordinator has only seen reports of the ends (R23).
 
         Raises TransientError.
         """
@@ -203,7 +203,7 @@ class BatchRunner(BoundedRunner):
         return [file for _, record in records if isinstance(record, Batch) for file in record.files]
 
     def _edge_frame(self, uid: str, hold: bool) -> DataFrame:
-        """Return the rows of an input. ``hold`` has no effect, because a batch job has no watermark."""
+        """Return the rows of the edge ``uid``. ``hold`` has no effect, because a batch job has no watermark."""
         context = self._run
         paths: list[str] = []
         of_edge = [channel for channel in self._channels if channel.edge.uid == uid]

@@ -20,7 +20,10 @@ from airflow_provider_ckpt.task.publication import Publication
 
 
 class BoundedRunner:
-    """One attempt of one subtask with bounded input. ``reading`` uses :func:`publication_of` the same context."""
+    """One attempt of one subtask with bounded input.
+
+    ``reading`` must publish through the result of :func:`publication_of` for the same ``context``.
+    """
 
     def __init__(self, context: AttemptContext, vertex: JobVertex, outputs: Outputs, reading: BoundedReading) -> None:
         self.vertex, self.subtask, self.attempt, self.log = vertex, context.subtask, context.attempt, context.log

@@ -20,9 +20,9 @@ _INITIAL = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 _ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _DEFAULT = "spark.sql.shuffle.partitions"
 UNPACKED = 2
-"""Bytes of rows in a shuffle for each byte of a result, because results are compressed in columns."""
+"""Bytes in a shuffle for each byte of a result file, because result files are compressed by columns."""
 MOST = 10_000
-"""Largest number of partitions. More partitions cost the driver more time than they save."""
+"""Maximum number of partitions. More partitions cost the driver more time than they save."""
 
 
 def initial_partitions(read: int, advisory: int, default: int) -> int:
@@ -31,7 +31,7 @@ def initial_partitions(read: int, advisory: int, default: int) -> int:
     Args:
         read: bytes of all results that the consumer reads.
         advisory: wanted bytes of one partition.
-        default: the smallest number to return.
+        default: minimum of the returned number.
     """
     return max(default, min(MOST, math.ceil(read * UNPACKED / advisory)))
 

@@ -64,7 +64,7 @@ class SplitRunner(BoundedRunner):
         self.close()
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait until the current splits are read, or until the time ``until``. Then no other split begins."""
+        """Begin no further split. Wait until the current splits are read, or until the monotonic time ``until``."""
         self._is_leaving = True
         while self._works and time.monotonic() < until:
             time.sleep(_POLL)

@@ -68,8 +68,8 @@ class SplitStage:
     def together(self, splits: Sequence[Split], batch: int, time_limit: float) -> tuple[int, Prepared] | None:
         """Stage as many of the splits, in order, as the user's function returns within a few seconds.
 
-        Return their number and the staged output. Return None if the staging failed or took longer than ``time_limit``
-        seconds. The caller then reads each split alone, which shows the failing split.
+        Return (number of staged splits, record of their output). Return None if the staging failed or took longer
+        than ``time_limit`` seconds. The caller then reads each split alone, which shows the failing split.
 
         Raises errors of the storage and of sinks.
         """
@@ -95,7 +95,7 @@ class SplitStage:
         log.info("%s of %s are read one by one: together they failed: %s", len(splits), self._operator.uid, error)
 
     def _united(self, splits: Sequence[Split]) -> tuple[int, DataFrame]:
-        """Return (number of splits from the first on that were read, their rows)."""
+        """Return (number of united splits, their rows). Splits are united from the first on, while time remains."""
         assert self._operator.splits is not None
         if self._operator.splits.batched:
             return len(splits), self._frame(*splits)
@@ -145,7 +145,7 @@ class SplitStage:
 
 
 class TimeLimit:
-    """A context that calls ``cancel`` repeatedly, in its own thread, when ``seconds`` have passed."""
+    """A context that calls ``cancel`` after ``seconds``, and again until the block ends, in a thread of its own."""
 
     def __init__(self, seconds: float, cancel: Callable[[], None]) -> None:
         self._seconds, self._cancel = seconds, cancel

@@ -1,9 +1,9 @@
 """Idle live sources. After ``idle_timeout`` without a row, a source no longer holds back the watermark of its query.
 
 Spark uses the lowest watermark of a query's inputs, and cannot declare a source idle. Within a micro-batch, Spark's
-tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has considered the next one and
-refuses another watermark for it. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch
-without data at the higher watermark.
+tracker accepts a higher watermark for the next one. Between two micro-batches, Spark has set the watermark of the next
+one and refuses another. If no micro-batch comes, the query is therefore stopped, and runs a micro-batch without data at
+the higher watermark.
 
 Idleness is judged at the time at which Spark last listed the input, because rows that came later are not known. An idle
 source that gets rows again holds back the watermark again. Its rows that are older than the watermark are late.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from airflow_provider_ckpt.model.progress import SourceTimes, TimesByInput
 
 QUIET = 2.0
-"""Seconds without a higher watermark and without a micro-batch, after which the query is stopped to raise it."""
+"""Seconds after which the query is stopped to raise its watermark, if no micro-batch has raised it before."""
 
 
 class IdleSources:
@@ -40,14 +40,14 @@ class IdleSources:
         self._since = 0.0
         self._raised = 0
         self._waiting: tuple[int, float] = 0, 0.0
-        """(watermark that the query does not have, time since when)."""
+        """(watermark that the query lacks, time since which it lacks this watermark)."""
 
     def begin(self, inputs: Collection[str]) -> None:
-        """Start to observe a query with these inputs. No source counts as idle at that time."""
+        """Start to observe a query with these inputs. The timeout of each source starts at this call."""
         self._inputs, self._since, self._raised = frozenset(inputs), self._clock(), 0
 
     def overdue(self, times: TimesByInput, seen: float) -> int | None:
-        """Return the watermark to raise without waiting for a micro-batch; None if none is due.
+        """Return the watermark that the query has lacked for :data:`QUIET` seconds; None without such a watermark.
 
         Call this while the query waits for data. See :meth:`watermark` for the parameters.
         """
@@ -59,7 +59,7 @@ class IdleSources:
         return watermark if self._clock() - self._waiting[1] >= QUIET else None
 
     def was_raised(self, watermark: int) -> None:
-        """Record that the query has this watermark, or gets it now."""
+        """Record that the query has this watermark, or that the caller is about to raise it."""
         self._raised = max(self._raised, watermark)
 
     def advance_watermark(self, times: TimesByInput, seen: float) -> None:
@@ -74,7 +74,7 @@ class IdleSources:
     def watermark(self, times: TimesByInput, seen: float) -> int | None:
         """Return the lowest watermark of the active sources. If all sources are idle, return their highest watermark.
 
-        Return None if no source is idle, or if an active source has shown no event time.
+        Return None if no source is idle, if an active source has shown no event time, or if no source has a watermark.
 
         Args:
             times: event times of all rows that were read, those of the current batch included.

@@ -18,7 +18,7 @@ class Bounded(Protocol):
 
 
 class InputRows:
-    """The totals of one attempt, and the times of its reports.
+    """The rows that one attempt has read from each input, and the time of its next report.
 
     With controllers every micro-batch is reported. Otherwise a report is due after ``overview_interval`` seconds,
     because a worker pays a write for each report.
@@ -35,11 +35,11 @@ class InputRows:
 
     @property
     def is_wanted(self) -> bool:
-        """True if a query has run whose totals the end of its data must complete."""
+        """True if rows are reported at an interval and a query has run. The end of data then needs a last report."""
         return self._interval > 0 and bool(self._names)
 
     def begin(self, names: Sequence[str]) -> None:
-        """Start a query. ``names``: its sources, in the order of Spark's progress events."""
+        """Note that a query starts. ``names``: the query's sources, in the order of Spark's progress events."""
         with self._lock:
             self._names = tuple(names)
 
@@ -53,7 +53,10 @@ class InputRows:
                 self._behind[name] = behind
 
     def is_due(self, now: float, *, is_idle: bool) -> bool:
-        """Return True if a report is due. The first idle event after a micro-batch is always due."""
+        """Return True if a report is due, and schedule the next report.
+
+        At the first idle event after a micro-batch, a report is always due.
+        """
         with self._lock:
             is_due = now >= self._next_report or (is_idle and not self._was_idle)
             self._was_idle = is_idle

@@ -79,7 +79,7 @@ class MicroBatches:
 
         Args:
             prepared: the records of staged batches.
-            strict: input → a source of its rows that has ``late_rows="fail"``.
+            strict: input → a source with ``late_rows="fail"`` whose rows the input has.
             waits: sources whose files must have settled before they are read (``unfinished_files="wait"``).
         """
         self.vertex, self.subtask, self.attempt = vertex, context.subtask, context.attempt
@@ -88,7 +88,7 @@ class MicroBatches:
             context.log, context.task_id, inputs, plan=plan, post=context.run.post, notify=context.notify_consumers
         )
         self.published = threading.Condition(self.lock)
-        """Notified after each published batch."""
+        """Condition that is notified after each published batch."""
         self.after_publish: Callable[[], None] = lambda: None
         """Called after each published batch, with the lock held. The runner of the query sets it."""
         self._context, self._outputs, self._prepared = context, outputs, prepared
@@ -114,7 +114,7 @@ class MicroBatches:
         return self.publication.log
 
     def recover(self, records: Iterable[Prepared | None]) -> None:
-        """Restore from the log, then publish a batch that Spark has committed and the previous attempt has not (R1).
+        """Restore from the log, then publish a batch that Spark has committed and no attempt has published (R1).
 
         The record may be from an earlier attempt, because the previous one may have died after it copied the commit.
 
@@ -221,15 +221,15 @@ class MicroBatches:
         return times
 
     def _follows(self, batch_id: int) -> int:
-        """Return the number of the query's batch before ``batch_id``. Read the folder only if a number is missing."""
+        """Return the query's last batch before ``batch_id``. Read the folder only if batch_id - 1 is unpublished."""
         previous = batch_id - 1
         return previous if previous <= self.publication.last_batch() else self.folder.previous_batch(batch_id)
 
     def _watermark(self, batch_id: int) -> int | None:
         """Return the watermark of a batch in epoch milliseconds; None if there is none.
 
-        For a query with state it is the watermark with which the batch was planned. The batch closes windows by this
-        watermark.
+        For a query with state it is the watermark with which the batch was planned, because the batch closes windows by
+        it. For any other query it is the watermark of the next batch.
         """
         if self._stateful:
             return self.folder.planned_watermark(batch_id) or None
@@ -260,7 +260,7 @@ class MicroBatches:
                 }
 
     def _await_settled(self, batch_id: int, uid: str, files: Sequence[FileStatus], is_over: Callable[[], bool]) -> None:
-        """Wait until the files have settled. The time of earlier waits of a restarted batch counts.
+        """Wait until the files have not changed for some seconds. A restarted batch waits less, as it waited before.
 
         Raises FilesSettledError.
         """
@@ -283,6 +283,6 @@ class MicroBatches:
             refuse_unfit_files(spark, vertex, execution_of_batch(spark, vertex).logical())
 
     def input_of_batch(self, batch_id: int) -> tuple[int, int]:
-        """Return the largest number of files and of bytes of one input. Without measurements return (0, 0)."""
+        """Return the maximum (files, bytes) that the batch reads from one input; (0, 0) if it was not measured."""
         with self.lock:
             return self._input_of_batches.get(batch_id, (0, 0))

@@ -34,7 +34,10 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """The object that PySpark passes to the JVM. A PySpark version that ignores it calls the methods below."""
+        """The listener object that PySpark passes to the JVM.
+
+        If another version of PySpark does not read this property, it calls ``onQueryProgress`` of this class.
+        """
         if self._wrapped is None:
             jvm: Any = SparkContext._jvm
             self._wrapped = jvm.PythonStreamingQueryListenerWrapper(_JavaEvents(self))

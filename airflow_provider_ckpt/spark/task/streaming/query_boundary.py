@@ -65,8 +65,8 @@ class QueryBoundary:
         No batch runs if the query has committed none, or if its final batch is already planned. A query needs no final
         batch if it has neither a final result nor state with a watermark.
 
-        Spark's ``availableNow`` would not close these windows. A query that publishes only its final result outputs it
-        in this batch.
+        Spark's ``availableNow`` would not close these windows. A query that publishes only its final result outputs the
+        result in this batch.
         """
         commit = self._folder.newest_commit()
         has_last_rows = built.final or (built.watermark and built.stateful)
@@ -78,6 +78,6 @@ class QueryBoundary:
     def _run_planned(self) -> None:
         """Run the planned batch. In the final batch, bounded inputs do not hold back event time.
 
-        Otherwise rows would have two watermarks. Spark refuses that when event time has passed the start of the inputs.
+        If they did, rows would have two watermarks, which Spark refuses when event time has passed the inputs' start.
         """
         self._query.run_planned(self._build(not self._folder.is_final()))

@@ -31,14 +31,14 @@ from airflow_provider_ckpt.sparkfiles.spark_folder import SparkFolder
 from airflow_provider_ckpt.storage.removal import best_effort
 
 LAST_TRIAL = 10.0
-"""Seconds to wait for a dry run in progress. Its user function may never return."""
+"""Maximum seconds to wait for a dry run in progress. The user's function in it may never return."""
 
 MakeBuilder = Callable[[VertexSettings | None], QueryBuilder]
 
 
 @dataclass(frozen=True)
 class DryRunQuery:
-    """A query that passed a dry run, with the ``settings`` and ``without`` of its plan."""
+    """A query that passed a dry run. Its plan has these ``settings``, and leaves out the inputs ``without``."""
 
     settings: VertexSettings
     without: frozenset[str]
@@ -54,7 +54,7 @@ class QueryDryRuns:
 
     Args:
         folder: the Spark folder of the running query.
-        path: prefix of the paths of the folder's copies.
+        path: prefix of the paths of copies of ``folder``.
         reads_whole: True if each batch of a result partition is read as a whole, so that read limits have no effect.
     """
 
@@ -107,7 +107,7 @@ class QueryDryRuns:
         return tried if tried is not None and tried.is_of(plan) else None
 
     def stop(self) -> None:
-        """Stop the current dry run, and start no more, because the attempt is over."""
+        """Stop the current dry run, and start no other dry run, because the attempt is over."""
         self._is_stopped = True
         query = self._query
         if query is not None and not is_gone() and query.isActive:
@@ -127,8 +127,8 @@ class QueryDryRuns:
     def start_on_copy(self, trial: str, settings: VertexSettings, changed: BuiltQuery) -> None:
         """Run one batch without rows on a copy of the current state.
 
-        The batch fails if the state does not fit. It also fails at an unfit option of a source, because Spark reads
-        such an option only when a query starts.
+        The batch fails if the state does not fit the query. It also fails at an unfit option of a source, because Spark
+        reads such an option only when a query starts. A query without a committed batch has no state to try.
         """
         copy = SparkFolder(self._folder.storage, f"{self._path}-{trial}")
         try:
@@ -162,7 +162,7 @@ class QueryDryRuns:
     def _try(
         self, trial: str, plan: VertexPlan, current: BuiltQuery, previous: VertexSettings, make_builder: MakeBuilder
     ) -> Mapping[str, str]:
-        """Do the dry run, and return operator → digest of its function. Raise the reason if the query is unfit."""
+        """Do the dry run, and return operator → digest of its function. If the query is unfit, raise an error."""
         settings = with_digests(self._context.operators, plan.settings or VertexSettings(), self._context.logic)
         self._context.check_declared([uid for uid in previous.logic if uid not in settings.logic])
         builder = make_builder(settings)
@@ -202,7 +202,7 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_committed(self) -> None:
-        """Refuse another function before the first committed batch, because a dry run needs state.
+        """Refuse a changed function if the query has committed no batch, because a dry run needs state.
 
         Raises UnfitQueryError.
         """
@@ -220,9 +220,10 @@ class QueryDryRuns:
             raise UnfitQueryError(vertex=self._vertex.uid, problem=problem)
 
     def _check_parts(self, copy: SparkFolder, wanted: int | None) -> None:
-        """Refuse a number of state partitions that Spark does not use.
+        """Refuse a number of state partitions that an operator of the query does not use.
 
-        Spark repartitions any state. An operator that uses only one partition would lose the state in the others.
+        Spark repartitions any state. An operator that uses only one partition would lose the state in all others, which
+        it does not read.
 
         Raises UnfitQueryError.
         """

@@ -19,7 +19,7 @@ class SparkProgress:
         sources: (rows, unread records) of each source, in the order in which the query's plan reads them. Unread
             records are None if the source does not report its latest offset.
         state: (rows, bytes, partitions) of the query's stateful operators; None without state. Rows and bytes are sums
-            over the operators, and partitions are the greatest number.
+            over the operators, and partitions are the maximum.
     """
 
     batch_id: int
@@ -46,7 +46,7 @@ class SparkProgress:
         return cls(int(progress.batchId()), progress.batchDuration() / 1000, rows, state, sources)
 
     def with_input(self, interval: float, files: int, size: int, behind: int) -> BatchProgress:
-        """Add measurements of the input: files and bytes of the batch, and ``behind``, the number of unread entries."""
+        """Return the measurements, with files and bytes of the batch. ``behind``: unread entries of producers' logs."""
         rows, state_bytes, partitions = self.state or (None, None, None)
         return BatchProgress(
             self.batch_id, self.duration, interval, self.rows, files, size, behind, rows, state_bytes, partitions
@@ -54,9 +54,9 @@ class SparkProgress:
 
 
 def unread_records(latest: str | None, end: str | None) -> int | None:
-    """Return the records between two offsets of a Kafka source (topic → partition → offset, as JSON).
+    """Return the number of records between two offsets of a Kafka source (topic → partition → offset, as JSON).
 
-    None if the source is of another kind, or does not report its latest offset.
+    Return None if the source is of another kind, or does not report its latest offset.
     """
     if not latest or not end:
         return None

@@ -27,7 +27,7 @@ from airflow_provider_ckpt.spark.task.streaming.micro_batches import MicroBatche
 from airflow_provider_ckpt.spark.task.terminal_errors import terminal_error
 
 _STOPPED_WITHIN = 10.0
-"""Seconds that a batch of an overtaken driver waits for the driver's loop to stop the query."""
+"""Maximum seconds that a batch of an overtaken driver waits for the driver's loop to stop the query."""
 _POLL = 0.02
 
 
@@ -54,12 +54,12 @@ class QueryEnd:
     # -- facts that are set
 
     def begin(self) -> None:
-        """Reset the failure and the interruption before a query starts. The end of the query stays expected."""
+        """Reset the failure and the interruption before a query starts. An end of the query is still no failure."""
         self._failure = None
         self._interrupted = False
 
     def must_run(self) -> None:
-        """Record that the query must continue. If it then ends, it has failed."""
+        """Record that the query must run until this package stops it. Any other end of the query is a failure."""
         self._expected = False
 
     def expect(self) -> None:
@@ -133,7 +133,7 @@ def _copied(error: CkptError) -> CkptError:
 
 
 class RunningQuery:
-    """The queries of an attempt, at most one at a time, over the folder of its micro-batches.
+    """The queries of an attempt, at most one at a time. All use the Spark folder of the attempt's micro-batches.
 
     The runner's own thread starts queries, and stops them at a boundary: ``run``, ``stop_after_batch``,
     ``run_planned``. The driver's loop polls them: ``wait_for_batch``, ``ended``, ``ran_out``, ``failure``. That loop or
@@ -150,13 +150,16 @@ class RunningQuery:
         self._query: StreamingQuery | None = None
         self._state_rows = 0
         self._awaits_restart = False
-        """True if a batch waits for a restart of the query."""
+        """True if a batch waits for a restart of the query, because the batch's files have become complete."""
         self._only_final = False
         """True if only the last batch of the running query is published."""
         self.on_batch: Callable[[int], None] = lambda batch_id: None
         """Called with the number of each batch when it is staged, before Spark commits it."""
         self._failed: tuple[StreamingQuery | None, BaseException | None] = None, None
-        """(the previous query, its error) if one of its batches failed. The driver's loop may still need the error."""
+        """(the previous query, its error) if one of its batches failed; otherwise (None, None).
+
+        The driver's loop may still need the error.
+        """
 
     @property
     def is_stopped(self) -> bool:
@@ -223,8 +226,8 @@ class RunningQuery:
     def raise_watermark(self, watermark: int) -> bool:
         """Plan the next micro-batch with this watermark, in epoch milliseconds, if the current one is lower.
 
-        Call this within a batch. After the batch, Spark's loop considers the next one and keeps its watermark. It then
-        refuses another watermark for the same batch. Return False if the query is still starting.
+        Call this within a batch. After the batch, Spark's loop sets the watermark of the next one, and refuses any
+        other watermark for it. Return False if the query is still starting.
         """
         tracker = self._tracker()
         if tracker is None:
@@ -265,7 +268,10 @@ class RunningQuery:
         return query is not None and bool(query.isActive)
 
     def stop_to_restart_batch(self) -> bool:
-        """Stop the query, and return True, if files of its batch have become complete. Only a new query lists them."""
+        """Stop the query and return True if files of its batch have become complete; otherwise return False.
+
+        Only a new query lists the files again.
+        """
         query = self._query
         if not self._awaits_restart or query is None:
             return False
@@ -320,7 +326,10 @@ class RunningQuery:
         return self._without_wrapper(ending, failure if query is failed_query else inside)
 
     def cause(self, error: BaseException) -> BaseException:
-        """Return the error that ``foreachBatch`` raised, without Spark's wrapper."""
+        """Return the error that ``foreachBatch`` raised, without Spark's wrapper.
+
+        If it raised none, return ``error`` with a description of its cause.
+        """
         return self._without_wrapper(error, self._end.failure)
 
     def _without_wrapper(self, error: BaseException, inside: BaseException | None) -> BaseException:

@@ -46,9 +46,9 @@ class SourceWatch:
         self._context, self._vertex, self._inputs = context, vertex, inputs
 
     def stuck(self, built: BuiltQuery, now: float) -> Iterator[Stuck]:
-        """Yield the sources that may never end, each at a limited rate. ``now`` is a time of ``time.monotonic``.
+        """Yield each bounded source without progress whose check by :meth:`refuse` is due, with what the source reads.
 
-        This only checks facts in memory. :meth:`refuse` checks files and brokers.
+        This method checks only facts in memory. ``now`` is a time of ``time.monotonic``.
         """
         for uid, source in self._inputs.bounded.items():
             if uid in built.reads and source.is_stuck(now):
@@ -64,7 +64,7 @@ class SourceWatch:
             return
         location = self._context.operators[source.uid].location
         ids = self._context.topics.get(source.uid, {})
-        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query also notices, and may recover
+        with suppress(KafkaUnreachableError, KafkaRefusedError):  # the query meets this error, too, and may recover
             reason = why_endless(self._context.spark, source.uid, location, reads.options, ids, source.remaining)
             if source.has_lost_rows(reason):
                 raise KafkaRowsGoneError(vertex=self._vertex.uid, reason=reason)
@@ -83,7 +83,7 @@ class SourceWatch:
 
 
 NAMED = 20
-"""Greatest number of files that a report names."""
+"""Maximum number of files that a report names."""
 _POLL = 0.1
 
 
@@ -104,7 +104,7 @@ class FileWatch:
             return self._files.is_due(now)
 
     def compare_due(self, reads: Mapping[str, SourceReads]) -> None:
-        """Compare the files whose comparison is due. Raises UnfitInputError."""
+        """Compare the files that are due with their status when they were read. Raises UnfitInputError."""
         with self._batches.lock:
             due = self._files.due(time.monotonic())
         for uid, paths in due.items():
@@ -123,7 +123,7 @@ class FileWatch:
             self._compare(uid, listed(self._context.spark, read), self._planned(uid))
 
     def changes(self, reads: Mapping[str, SourceReads]) -> list[FilesChanged]:
-        """Compare all files of the sources in ``reads``. Return the reports without sending them."""
+        """Return a report for each source in ``reads`` whose files have changed. The reports are not sent."""
         files = {uid: read for uid, read in reads.items() if read.is_file}
         changed = {uid: self._changed(uid, listed(self._context.spark, read), {}) for uid, read in files.items()}
         task_id = self._batches.publication.task_id

@@ -67,7 +67,7 @@ from airflow_provider_ckpt.task.vertex_inputs import EdgeInput
 log = logging.getLogger(__name__)
 
 LEAST_SET_BACK = 1.0
-"""Seconds. A clock that is set back by less delays a micro-batch by at most this time, which is acceptable."""
+"""Minimum seconds by which a clock must be set back for a restart. Less delays a micro-batch only by that time."""
 
 
 class WallClock:
@@ -127,7 +127,7 @@ class StreamingRunner:
         self._sources = SourceWatch(context, self.vertex, self._inputs)
         self._files = FileWatch(context, batches, lambda: self._query.is_stopped)
         self._reads: dict[str, SourceReads] = {}
-        """Source → its files, for all queries of this attempt, because files of ended sources are also compared."""
+        """Source → what it reads, for all queries of this attempt, because files of ended sources are also compared."""
         self._compares_files = False
         self._wall = WallClock()
         self._reported_published: bool | None = None
@@ -204,7 +204,7 @@ class StreamingRunner:
             self._advance()
 
     def wait_for_batch(self, until: float) -> None:
-        """Wait for the time between two batches, at most until ``until`` (of ``time.monotonic``)."""
+        """Wait until no batch of the query runs, at most until ``until`` (of ``time.monotonic``)."""
         self._query.wait_for_batch(until)
 
     def stop(self) -> None:
@@ -284,7 +284,7 @@ class StreamingRunner:
     # ---- Spark's callback threads
 
     def on_progress(self) -> None:
-        """Publish the committed batch. After the end of the run the next attempt publishes it."""
+        """Publish the committed batch, unless the run has ended. The next attempt then publishes the batch."""
         if not self._query.is_stopped:
             self._guard(self._batches.finish_committed)
 
@@ -294,7 +294,7 @@ class StreamingRunner:
             self._report_begun(published=False)
 
     def measured(self, progress: SparkProgress | None) -> None:
-        """Report measurements, after :meth:`on_progress`; None if the query has been idle for a while."""
+        """Report measurements of a micro-batch, after :meth:`on_progress`. ``progress``: None for an idle query."""
         if self._query.is_stopped:
             return
         if progress is not None:
@@ -335,7 +335,7 @@ class StreamingRunner:
     def _wants_early_checkpoint(self) -> bool:
         """True if published batches bring the next checkpoint forward, so that rows of a live source are released soon.
 
-        False for a query that reads result partitions, because these bring the barriers.
+        False for a query that reads result partitions, because the producers' logs bring the barriers.
         """
         is_live = set(self.vertex.sources) - set(self.vertex.bounded_sources)
         return bool(self._context.in_master_process and is_live and not self._inputs.edges)
@@ -347,13 +347,13 @@ class StreamingRunner:
         return ReadProgress(self._inputs.ended(), self._edges_ended(), self._publication.last_batch())
 
     def _edges_ended(self) -> bool:
-        """Return True if all inputs from other vertices have ended and were fed. ``availableNow`` then reads all."""
+        """Return True if all inputs from other vertices have ended and were fed, so ``availableNow`` reads all rows."""
         without = self._publication.plan.without
         return all(edge.ended for edge in self._inputs.edges.values() if edge.edge.uid not in without)
 
     @property
     def _runs_out(self) -> bool:
-        """True if the vertex reads a bounded source without a frozen end. ``availableNow`` sets the end at a start."""
+        """True if the vertex reads a bounded source without a frozen end. Then the query runs with ``availableNow``."""
         return bool(set(self.vertex.bounded_sources) - set(self._inputs.bounded) - self._publication.plan.without)
 
     @property
@@ -411,7 +411,7 @@ class StreamingRunner:
             self._carry_out(self._machine.planned(reads, ends_by_itself=self._runs_out, progress=self._seen()))
 
     def _followed_inputs(self, built: BuiltQuery) -> frozenset[str]:
-        """Return the inputs whose watermarks the query uses; none while it reads a bounded input."""
+        """Return the inputs whose watermarks the query uses; empty if the query reads a bounded input."""
         without = self._publication.plan.without
         edges = [edge for edge in self._context.graph.inputs(self.vertex.uid) if edge.uid not in without]
         ends = set(self.vertex.bounded_sources) - without
@@ -488,7 +488,7 @@ class StreamingRunner:
             self._carry_out(self._machine.data_ended())
 
     def _report_lost_input(self, mode: EndMode, built: BuiltQuery) -> None:
-        """Report unread input, and state that is lost at the end. Raises UnfitInputError."""
+        """Report changed files, unread input, and state that the end discards. Raises UnfitInputError."""
         self._files.compare_all(self._reads, wait=True)
         if mode == "drain":
             self._report_unread()

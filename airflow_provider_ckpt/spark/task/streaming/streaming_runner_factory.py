@@ -71,7 +71,7 @@ class StreamingRunnerFactory:
         schemas: vertex → the schema of its output.
         aligned_timeout: seconds of alignment after which a gate becomes unaligned; None for no timeout.
         whole: True if each batch of a producer is read as one batch, however large it is. Spark groups files by size,
-            not by event time. If a batch were read in parts, the first parts would make rows of the others late (R13).
+            not by event time. If a batch were read in parts, the first parts would make rows of later parts late (R13).
         changing: vertices whose rows replace earlier ones. Each of their batches is read as a whole, and alone.
     """
 
@@ -106,9 +106,9 @@ class StreamingRunnerFactory:
         The attempt must have opened the subtask's log, so that earlier attempts are fenced.
 
         Args:
-            since: the first epoch whose attempts of the vertex count.
-            restores: True if the attempt goes back to the batches that a checkpoint covers, which the log shows.
-                Otherwise it resumes after the published batches.
+            since: attempts of the vertex in epochs before this one are ignored.
+            restores: True if the attempt restores a checkpoint. The log shows which batches the checkpoint covers.
+                Otherwise the attempt resumes after the last published batch.
         """
         context, vertex = self._context, self._context.graph.vertex(subtask.vertex)
         home = subtask_path(context.job_id, subtask.vertex, subtask.number)
@@ -118,7 +118,7 @@ class StreamingRunnerFactory:
         last_batch = log.state.last_batch
         folders.refuse_lost(previous, last_batch, restores=restores)  # before anything is fed, published or deleted
         # before the folder is complete, because an interrupted restore is repeated until every folder is complete
-        fresh = restores or previous is None  # otherwise an earlier query of the subtask has read batches that count
+        fresh = restores or previous is None  # otherwise an earlier query has read batches that are not void
         edges = {
             key: e
             for key, e in self._edges(subtask, attempt, plan, fresh=fresh).items()
