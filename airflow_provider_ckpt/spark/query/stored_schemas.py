@@ -1,4 +1,4 @@
-"""Schemas that come from a root or from data files.
+"""Safe parsing of schemas that are stored under a root or in data files.
 
 When PySpark parses a schema, it imports the Python class that a user-defined type names. Anyone who may write a journal
 or a Parquet file could name a class. So only classes of Spark are allowed.

@@ -1,7 +1,7 @@
 """Checks for sources that have nothing to read, or that leave out files in sub-folders.
 
-A source is empty if a share is not mounted, a partition is late or a path is wrong. Spark lists files in sub-folders,
-but does not read them.
+Typical causes of an empty source are a share that is not mounted, a late partition, and a wrong path. Spark lists files
+in sub-folders of a source's folder, but does not read them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _CHOOSE = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
-"""Options by which the user chooses files. Files that they leave out are not reported."""
+"""Reader options, in lower case, by which the user chooses files. With any of them, unread files are not reported."""
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class FilesInSubFolders:
-    """The files that a source leaves out. ``folders``: sorted normal paths of their folders."""
+    """How many files a source leaves out, and in which folders. ``folders``: sorted normal paths."""
 
     count: int
     folders: tuple[str, ...]
@@ -51,7 +51,10 @@ class FilesInSubFolders:
 
 
 def unread_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
-    """Return the files that a source leaves out because they are in sub-folders; None if there are none."""
+    """Return the files that a source leaves out because they are in sub-folders; None if it leaves out none.
+
+    Return None also for a source that reads no files, does not exist, or chooses files by options.
+    """
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
@@ -84,18 +87,19 @@ def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | N
 
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
-"""Spark's error condition for a folder without files, if the reader has no schema."""
+"""Spark's error condition if a reader without a schema loads a folder without files."""
 _NO_COLUMN = "UNRESOLVED_COLUMN"
-"""Start of Spark's error conditions for a missing column. Without a folder ``column=value``, the column is missing."""
+"""Start of Spark's error conditions for a missing column, such as the column of folders ``column=value`` without them.
+"""
 
 
 def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
-    """Return a phrase that names the data that a source lacks, and where it should be.
+    """Return a phrase for messages about an empty source: "no file in <paths>" or "no row to read in <topics>".
 
     Args:
-        form: the source's format; None for files.
+        form: the source's format. Only "kafka" gives the phrase about topics; None gives the phrase about files.
         paths: paths of a file source.
-        selects: options that select topics.
+        selects: options that select topics of a Kafka source.
     """
     if form is not None and form.lower() == "kafka":
         return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
@@ -103,7 +107,7 @@ def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str
 
 
 def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceReads, files: Sequence[str]) -> None:
-    """Refuse a source if any of its paths has no file. ``files``: result of :func:`list_files` for all paths.
+    """Refuse a file source if any of its paths has no file. ``files``: result of :func:`list_files` for all its paths.
 
     Raises NothingToReadError.
     """
@@ -133,7 +137,7 @@ def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` has no file. Spark lists the path only if no name in ``ordered`` begins with it."""
+    """Return whether ``path`` has no file. Spark lists the path only if no path in ``ordered`` is or lies below it."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")
@@ -145,7 +149,7 @@ def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Seq
 
 
 def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a source that has nothing to read in any of its paths or topics.
+    """Raise the error for a source that has no row in all its topics, or no file in all its paths.
 
     Raises NothingToReadError.
     """
@@ -156,9 +160,10 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
 def nothing_to_read(
     spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
 ) -> CkptError | None:
-    """Return the error of the first bounded source without files, if ``failure`` is a missing column; otherwise None.
+    """Return the error for the first bounded source without files, if ``failure`` is Spark's error of a missing column.
 
-    A user's function may use a column of folders ``column=value``. A retry finds the column when the folders exist.
+    Return None for another failure, or if all sources have files or may be empty. A user's function may use a column
+    of folders ``column=value``, which exists only when the folders exist. So a retry may succeed.
     """
     if not (spark_condition(failure) or "").startswith(_NO_COLUMN):
         return None
@@ -171,10 +176,10 @@ def nothing_to_read(
 
 
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
-    """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
+    """Return the error for a source whose folder is missing or has no file; None if ``failure`` has another cause.
 
-    Spark fails at a folder without files if the reader has no schema. For a source that may be empty, Spark's own error
-    is better, because it asks for a schema.
+    Spark fails at a folder without files if the reader has no schema. If the source may be empty, return None for this
+    failure, because Spark's own error asks for a schema.
     """
     about = {"uid": operator.uid, "location": operator.location}
     if not isinstance(failure, PySparkException) or not reads.paths:

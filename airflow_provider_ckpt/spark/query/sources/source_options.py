@@ -43,7 +43,9 @@ _ASYNC = "batches would not end at a point that a checkpoint can name"
 
 
 def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
-    """Refuse options with which rows would be lost. ``watermark``: True if the source's rows can be late.
+    """Refuse reader options with which rows would silently be lost. ``options``: name -> value.
+
+    ``watermark``: True if the source has a watermark, so that rows of older files may be late.
 
     Raises UnfitSourceError.
     """
@@ -68,7 +70,9 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
-    """Refuse a bounded source whose end would differ at each start (R11).
+    """Refuse a bounded source of a streaming job whose end would differ at each start (R11).
+
+    Allow it if it declares ``ends``. Refuse ``ends`` for a source whose end can be frozen.
 
     Raises UnfitSourceError.
     """
@@ -92,7 +96,7 @@ def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:
-    """Refuse Spark settings with which rows would be lost. ``conf``: settings of the session and of spark-submit.
+    """Refuse Spark settings with which rows would be lost or wrong. ``conf``: settings of session and spark-submit.
 
     Raises UnfitSettingError.
     """
