@@ -26,7 +26,7 @@ class ForgottenFileError(InvalidInputError):
 
 
 class OverlappingFoldersError(InvalidInputError):
-    """Folders of sources, sinks and the root of which one contains another. The user must separate them."""
+    """A folder of a source, a sink or the root that lies in another such folder. The user must separate them."""
 
 
 class SparkStorageError(InvalidInputError):

@@ -79,7 +79,7 @@ class Ended:
 
 
 class StaleDecisionError(Exception):
-    """A claim that the driver does not make, because a new decision from the journal differs from its decision."""
+    """A claim that the driver does not make, because its decision no longer follows from the journal."""
 
 
 class RunAttempt:
@@ -315,7 +315,7 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Journal and report files that changed after a stopped job read them. Finished tasks have reported theirs."""
+        """Journal and report files that changed after a stopped job read them, unless a task has done so at its end."""
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)

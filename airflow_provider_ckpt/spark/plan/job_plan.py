@@ -147,7 +147,7 @@ def _mode(options: RunOptions, done: FinishedWork) -> Mode:
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
     """Return whether an unbounded consumer reads a bounded source in its own query.
 
-    If the first run did not, no later run does. If it did, a finished source stays there, and others are checked again.
+    If the first run did not, no later run does. If the first run did, a source that has not finished is checked again.
     """
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
@@ -156,7 +156,7 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bo
 
 
 def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
-    """Return the part of the definition that is known without calling the user's functions."""
+    """Return the parts of a job's definition that are known without calling the user's functions."""
     return _definition(job, mode, {}, {}, params)
 
 
@@ -230,7 +230,7 @@ class _Planner:
         self.unions: dict[str, Unions] = {}
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
-        """Vertices whose output mixes rows of several sources or splits, which are not read in step."""
+        """Vertices whose output mixes rows of several sources or splits, so that event time may jump back and forth."""
         self.changing: dict[str, str] = {}
         """Vertex whose output may have rows that replace earlier rows -> output mode that causes this."""
         self.lookups: dict[str, tuple[str, ...]] = {}

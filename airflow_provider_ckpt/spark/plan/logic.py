@@ -49,7 +49,7 @@ class LogicLoader:
     def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
         self._params, self._location, self.places = params, location, places
         self._versions: dict[tuple[str, str], Version] = {}
-        """(Reference, digest of its content) -> version."""
+        """(Reference, digest of its code) -> version that was read when the code had this digest."""
         self._replacements: dict[tuple[str, str | None], Version] = {}
         """(Reference, requested digest) -> version that was read instead, because the files had changed."""
         self._lock = threading.Lock()

@@ -39,8 +39,7 @@ _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
 """Pattern of calls of random functions in SQL text. Their seed, which differs in each plan, is removed."""
 _LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
-"""Maximum number of aggregate expressions of which the single calls are read. Of more, the whole expressions are read.
-"""
+"""Maximum number of aggregate expressions whose single calls are read. If there are more, only expressions are read."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
@@ -72,7 +71,7 @@ class Columns:
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
-    """Return the state of each stateful operator, starting at the output.
+    """Return a description of the state of each stateful node in a frame's plan, from the output on.
 
     The optimised plan is read, because Spark lays out state by this plan. In it, WHERE conditions are keys of a join,
     and sums have the order of the last ``select``. If Spark cannot optimise the plan, the analysed plan is read.
@@ -162,7 +161,7 @@ def _digest(literal: re.Match[str]) -> str:
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
     """Return an aggregation's distinct calls, in the order of their use. Spark keeps each call's state only once.
 
-    Of more than ``_MANY`` expressions, return the whole expressions instead, because each read costs a call of the JVM.
+    If there are more than ``_MANY`` expressions, return whole expressions, because each read costs a call of the JVM.
     """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:

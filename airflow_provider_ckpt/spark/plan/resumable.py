@@ -189,7 +189,7 @@ def _check_edges(state: JobState, plan: JobPlan) -> None:
     """Refuse changed consumers of a vertex's result partition if a consumer that remains would lose rows (R7).
 
     A new consumer gets only rows that are published later. If the vertex is bounded, it would miss the earlier rows. A
-    consumer that still exists, but no longer reads the partition, may not have read all rows for it.
+    consumer that still exists, but no longer reads the partition, may have unread rows there.
     """
     assert state.plan is not None
     before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}

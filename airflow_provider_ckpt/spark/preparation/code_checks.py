@@ -24,7 +24,7 @@ from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 
 
 def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned functions whose code lies outside of ``places``. The code is not read; the journal may be forged.
+    """Refuse assigned functions with code outside of ``places``. No code is read, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
@@ -145,7 +145,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 
 
 def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
-    """Return how the code of ``reference`` differs from the digest at the assignment (``expected``); None if equal."""
+    """Return a phrase if the code of ``reference`` no longer has the assigned digest ``expected``; None if it has."""
     try:
         digest = load_other_version(uid, reference, partial(logic.digest_of, reference, expected))
     except UnfitLogicError as error:

@@ -50,9 +50,9 @@ class Decision:
     reconciliation: Reconciliation | None
     """Subtasks of a BATCH job that must run again because their results are lost; None for none, or without a check."""
     split_lists: Mapping[str, SourceFrozen]
-    """Source with splits -> its frozen list. If the previous driver freezes a list after this, the decisions differ."""
+    """Source with splits -> its frozen list. Decisions differ if the previous driver freezes a list between them."""
     compared: tuple[JobDefinition | None, int]
-    """(Definition of the last run, epoch of the last start from scratch). If any has changed, two decisions differ."""
+    """(Definition of the last run, epoch of the last start from scratch). Decisions differ if either has changed."""
     state: JobState = field(compare=False, repr=False)
     """The journal's state from which the decision follows, after the resets of ``reconciliation``."""
 

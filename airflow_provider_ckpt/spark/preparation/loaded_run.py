@@ -37,7 +37,7 @@ class RunRequest:
     on_status: OnStatus
 
     def reporter(self, application: str | None = None) -> StatusReporter:
-        """Return a reporter for the run's status lines. ``application``: id of Spark's; None if Spark does not run."""
+        """Return a reporter of status lines. ``application``: id of Spark's application; None if Spark does not run."""
         return StatusReporter(self.on_status, self.options.job_id, application, self.location.for_display())
 
 

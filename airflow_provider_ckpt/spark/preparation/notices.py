@@ -55,7 +55,7 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
 
 
 def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
-    """Warn if this run will drain a job with state that waits for timers of processing time. The drain discards it."""
+    """Warn if this run will drain a job with state that waits for processing time. A drain discards such state."""
     if options.drain_after is None and options.drain_at is None:
         return
     for uid, vertex in plan.definition.vertices.items():
@@ -77,7 +77,7 @@ def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator
 def keeps_state_partitions(
     plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
-    """Warn of a user's number of shuffle partitions that differs from the number of existing state, and has no effect.
+    """Warn if the user sets a number of shuffle partitions that existing state does not have. It keeps its own number.
 
     State that a request has repartitioned is left out. ``settings``: vertex -> its changed settings.
     """

@@ -111,7 +111,7 @@ def prepare(
 
 
 def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
-    """Return sink uid -> sink bound to the job. Before that, make all checks that need no Spark.
+    """Make all checks that need no Spark. Return sink uid -> sink bound to the job.
 
     Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
     """
@@ -342,7 +342,7 @@ def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> Non
 def _last_released(sink: BoundSink) -> int:
     """Return the last checkpoint that a sink has released; 0 if none.
 
-    If the sink fails, an error of :meth:`BoundSink.check_target` comes first, because it explains more.
+    If the sink fails, an error of :meth:`BoundSink.check_target` is raised instead, if it has any.
     """
     try:
         return sink.last_released()

@@ -148,7 +148,7 @@ class VersionTrials:
     ) -> None:
         """Start the new query of a vertex on a copy of each running query's Spark folder. Skip queries with new inputs.
 
-        Only at its start does Spark find state that does not fit. Without a dry run, that failure would end the job.
+        Spark finds state that does not fit only when a query starts. Without a dry run, the failure would end the job.
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)

@@ -83,7 +83,7 @@ def _is_watermark(node: Any) -> bool:
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """Return (the user's column, delay) of each watermark in the plan. The delay is Spark's text of an interval."""
+    """Return (the user's column, delay) of each watermark in the plan. The delay is Spark's text for an interval."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
@@ -132,7 +132,7 @@ def stateful_below(node: Any) -> Iterator[Any]:
 
 
 def joins_streams(frame: DataFrame) -> bool:
-    """Return whether both sides of any join in the frame's plan are streaming."""
+    """Return whether the frame's plan has a join whose two sides are both streaming."""
     return any(
         node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
         for node in nodes_from(analysed(frame))
@@ -246,9 +246,9 @@ def each(sequence: Any) -> Iterator[Any]:
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
-    """Return whether a watermark is set on a union of streams. Its fastest input would make rows of the others late.
+    """Return whether a watermark is set on a union of streams. Its fastest input would make rows of other inputs late.
 
-    A union below a second, lower watermark does not count.
+    A union does not count if another watermark is set between the union and this watermark.
     """
 
     def reaches_union(node: Any) -> bool:

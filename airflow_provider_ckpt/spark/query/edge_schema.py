@@ -29,7 +29,7 @@ def event_time(schema: StructType) -> EventTime | None:
 
 
 def marked(schema: StructType, event_time: EventTime) -> StructType:
-    """Return the schema with Spark's event-time mark added to a column. Schemas in the journal have no marks."""
+    """Return the schema with Spark's mark on the column of ``event_time``. Schemas in the journal have no marks."""
     return StructType(
         [
             StructField(

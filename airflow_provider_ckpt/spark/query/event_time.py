@@ -47,10 +47,7 @@ def hold_event_time(frame: DataFrame) -> DataFrame:
 
 
 def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex: JobVertex) -> frozenset[str]:
-    """Return the bounded inputs (sources and edges) of a vertex with a source that is not declared ``in_order``.
-
-    For an edge, all sources above its producer count.
-    """
+    """Return a vertex's bounded sources and edges that bring rows of any source not declared ``in_order``."""
     unordered = {uid for uid, operator in operators.items() if operator.kind == "source" and not operator.in_order}
     edges = [edge for edge in graph.inputs(vertex.uid) if graph.vertex(edge.producer).bounded]
     of_edges = {edge.uid for edge in edges if graph.upstream_sources(edge.producer) & unordered}
@@ -148,7 +145,7 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 def _plain_time(marked: DataFrame) -> StructField | None:
     """Return the event-time column of a frame with a watermark; None if :meth:`EventTimeGuard.follow` leaves it alone.
 
-    It leaves a column alone that is no TIMESTAMP (a window, for example), or if two columns have the same name.
+    It leaves the frame alone if the column is no TIMESTAMP (a window, for example), or two columns have one name.
     """
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}

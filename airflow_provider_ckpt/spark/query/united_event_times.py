@@ -45,8 +45,8 @@ def with_event_time_of_others(
 ) -> Mapping[str, DataFrame]:
     """Return the inputs of a union, with the watermark added to inputs that lack it.
 
-    An input gets the watermark only if ``may_get`` returns True for its uid, and its column is a TIMESTAMP. All inputs
-    that already have a watermark must agree on one column and one delay. Otherwise nothing is added.
+    All inputs that already have a watermark must agree on one column and one delay. Otherwise nothing is added. An
+    input gets the watermark only if ``may_get`` returns True for its uid, and if it has this column as a TIMESTAMP.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     times = {mark for mark in marks.values() if mark}

@@ -36,7 +36,7 @@ _WHY = {
 }
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
 _LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
-"""Limit option in lower case -> its lowest allowed value. With ``maxOffsetsPerTrigger=0``, batches would be empty."""
+"""Limit option in lower case -> its lowest allowed value. A maximum of 0 offsets would make each micro-batch empty."""
 _LEVEL = "kafka.isolation.level"
 _LEVELS = ("read_uncommitted", "read_committed")
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
@@ -109,7 +109,7 @@ def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse an unknown isolation level. It must be in small letters, because Kafka's client distinguishes them.
+    """Refuse an isolation level that Kafka's client does not know, also a level in capital letters.
 
     Raises UnfitSourceError.
     """

@@ -39,7 +39,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class FilesInSubFolders:
-    """How many files a source leaves out, and in which folders. ``folders``: sorted normal paths."""
+    """The number of files that a source leaves out, and their folders. ``folders``: sorted normal paths."""
 
     count: int
     folders: tuple[str, ...]
@@ -137,7 +137,7 @@ def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` has no file. Spark lists the path only if no path in ``ordered`` is or lies below it."""
+    """Return whether ``path`` has no file. Spark lists it only if no path in ``ordered`` is this path or lies below."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")

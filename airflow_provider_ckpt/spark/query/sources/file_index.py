@@ -28,7 +28,7 @@ def index_of(leaf: Any) -> Any | None:
 
 
 def statuses(index: Any) -> list[FileStatus]:
-    """Return the files that an ``InMemoryFileIndex`` has listed. This takes two calls of the JVM."""
+    """Return path, size and time of each file in an ``InMemoryFileIndex``. This takes two calls of the JVM."""
     text = index.allFiles().mkString(_SEPARATOR)
     return [read_status(line) for line in text.split(_SEPARATOR)] if text else []
 

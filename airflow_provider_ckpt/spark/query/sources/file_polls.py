@@ -22,7 +22,7 @@ LONGEST_WAIT = 600.0
 """Seconds after which a file is read even if it still changes."""
 _PAUSE = 0.5
 _USUAL = 1.5
-"""Factor of ``SETTLED``. A wait that is longer than the product is reported."""
+"""Factor of ``SETTLED``. A wait for unchanged files is reported if it takes longer than the product."""
 
 
 def await_settled(

@@ -113,7 +113,7 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
 
 
 def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a streaming source with a path that is a file. Paths with patterns are not checked; they may match files.
+    """Refuse a streaming source with a path of a file. Patterns are not checked, because they may match files.
 
     Raises UnfitSourceError.
     """

@@ -51,8 +51,8 @@ def name_late_files(
         frozen: source uid -> frozen end. Only ends of files are checked.
         read: normal paths of the late files that queries have read.
         report: called with each event.
-        followers: bounded source -> reads of the live source that is declared with ``after`` it. A file that this live
-            source reads is not late.
+        followers: bounded source -> reads of the live source whose ``after`` names the bounded source. A file that this
+            live source reads is not late.
 
     Raises NewerFormatError, and what ``report`` and the storage raise.
     """

@@ -67,7 +67,7 @@ class Treatment:
         return StructType([*fields, StructField(self.column, StringType())])
 
     def treated(self, frame: DataFrame) -> DataFrame:
-        """Return ``frame`` without the column of malformed rows, for the user's function. Malformed rows are treated.
+        """Return ``frame`` for the user's function: with malformed rows treated, and without :attr:`column`.
 
         ``frame`` must be read with :meth:`schema` and :attr:`options`.
         """

@@ -110,7 +110,7 @@ _ID = re.compile(r"#\d+L?$")
 
 
 def unfit_folders(subject: str, text: str) -> CkptError | None:
-    """Return the error for a failure of Spark that names or values of folders have caused; None for another failure.
+    """Return the error if Spark failed because of names or values of folders; None if ``text`` has another cause.
 
     Args:
         subject: source or query that failed, as the first words of the message.

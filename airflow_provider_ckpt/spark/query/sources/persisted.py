@@ -1,4 +1,4 @@
-"""A source that reads the result of another job (``persist=True``)."""
+"""Function for a source that reads the result of another job, which keeps it (``persist=True``)."""
 
 from __future__ import annotations
 

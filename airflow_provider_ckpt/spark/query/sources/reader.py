@@ -316,7 +316,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         """Ignore limits for micro-batches that the user's function sets after this call.
 
         Call this if a request has changed the source's limits while the job ran. A limit of the function would replace
-        the requested limit. If one limits bytes and the other files, Spark would refuse both.
+        the requested limit. Spark would refuse a limit of bytes together with a limit of files.
         """
         self._limits_hold = True
 

@@ -27,7 +27,7 @@ _STORE = re.compile(r"((?:[A-Za-z][\w+.-]*:)?(?://[^/]*)?)(.*)", re.DOTALL)
 
 
 def followers(operators: Mapping[str, Operator]) -> dict[str, str]:
-    """Return bounded source -> the live source that is declared with ``after`` it, and leaves out its files."""
+    """Return bounded source -> the live source whose ``after`` names it, and which leaves out its files."""
     return {operator.after: operator.uid for operator in operators.values() if operator.after is not None}
 
 
@@ -90,7 +90,7 @@ def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
 def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
     """Refuse a bounded and a live source that read the same files if their rows are united, also in a sink's folder.
 
-    They are allowed if the live source is declared with ``reads_again``, or with ``after`` this bounded source.
+    They are allowed if the live source is declared with ``reads_again``, or if its ``after`` names the bounded source.
 
     Raises UnfitSourceError.
     """

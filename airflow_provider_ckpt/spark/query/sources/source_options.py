@@ -72,7 +72,7 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
     """Refuse a bounded source of a streaming job whose end would differ at each start (R11).
 
-    Allow it if it declares ``ends``. Refuse ``ends`` for a source whose end can be frozen.
+    A source that declares ``ends`` is allowed. But ``ends`` itself is refused for a source whose end can be frozen.
 
     Raises UnfitSourceError.
     """

@@ -26,7 +26,7 @@ _ARCHIVE = re.compile(
     r"isDirectory=false;",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern that finds an archive that Spark itself cannot unpack, in the same list."""
+"""Pattern that finds an archive that Spark itself cannot unpack, in a list of texts of Hadoop's ``FileStatus``."""
 
 
 def unfit_file(spark: SparkSession, subject: str, plan: Any) -> CkptError | None:
