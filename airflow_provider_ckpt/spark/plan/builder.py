@@ -157,9 +157,9 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse a source with names of files, topics or Kafka options that a query could not use. Fetch topic ids.
+        """Refuse names of files and Kafka options that a query could not use. Each source is checked only once.
 
-        Only files that exist now are checked, and each source only once.
+        Only files that exist now are checked. The ids of a source's topics are stored in ``reads``.
         """
         if not reads.has_end:
             return
@@ -211,7 +211,7 @@ class SourceCalls:
 
 
 def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
-    """Call a source's function with its reader. A missing, empty or misread folder gets an error of its own.
+    """Call a source's function with its reader. If a folder is missing, empty or misread, raise an error that says so.
 
     Raises what :func:`call` raises, NothingToReadError, UnreadableFileError.
     """

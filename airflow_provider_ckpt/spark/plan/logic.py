@@ -76,7 +76,7 @@ class LogicLoader:
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with a digest added where an assigned function has none. A later run can then compare."""
+        """Return ``settings`` with missing digests of assigned functions added, so that later runs can detect edits."""
         read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()

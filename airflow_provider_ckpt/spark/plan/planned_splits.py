@@ -84,7 +84,7 @@ class CurrentSplits:
 def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
-    ``state`` is the state of earlier runs. If a rescale has set how many subtasks read a source, this stays so (R21).
+    ``state`` is the state of earlier runs. A number of subtasks that a rescale has set for a source is kept (R21).
 
     Raises InvalidJobError, SplitsFailedError.
     """

@@ -105,7 +105,7 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
-    """Refuse to drop a sink whose output of a completed checkpoint is not released, because no later driver could.
+    """Refuse to drop a sink with unreleased output of a completed checkpoint, which no later driver could release.
 
     A sink that releases only at the end may be dropped before the final checkpoint, because it has nothing to release.
     ``missing``: uids of operators and sinks that the current job lacks.

@@ -72,8 +72,8 @@ _FOLLOW = "ckpt_follow"
 class EventTimeGuard:
     """Setter of the watermarks in a running query. Rows far ahead of the clock do not move these watermarks.
 
-    ``observes``: True if the query counts its rows that are too far ahead, before 1970 or without a time. Only queries
-    with state count them.
+    ``observes``: True if the query counts rows that are too far ahead, before 1970 or without a time. Only queries with
+    state do so.
     """
 
     observes: bool
@@ -143,9 +143,9 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the event-time column of a frame with a watermark; None if :meth:`EventTimeGuard.follow` leaves it alone.
+    """Return the event-time column of a frame with a watermark; None if it is no TIMESTAMP, such as a window.
 
-    It leaves the frame alone if the column is no TIMESTAMP (a window, for example), or two columns have one name.
+    Return None also if two columns of the frame have the same name.
     """
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
