@@ -297,7 +297,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """Plan a source with splits. Only its first split is read, because all splits have the same columns."""
+        """Plan a source with splits by the DataFrame of its first split, because all splits have the same columns."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)

@@ -32,7 +32,7 @@ FAILING = "__ckpt_failing_"
 """Prefix of the name of the column of malformed rows, in a source that fails at them. The source's uid comes after it.
 """
 METRIC = "ckpt_malformed_rows_"
-"""Prefix of the metric that counts malformed rows in a micro-batch. The source's uid comes after it."""
+"""Prefix of the name of the metric that counts malformed rows in a micro-batch. The source's uid comes after it."""
 _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
 """Spark's option ``mode`` -> the equivalent ``on_malformed``."""
 
