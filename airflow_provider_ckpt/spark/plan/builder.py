@@ -111,10 +111,7 @@ class SourceCalls:
     """Source uid -> (topic name -> topic id). Planning may call a source's function twice; brokers are queried once."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """Call a source's function and return its frame, with its watermark. Record the function's reads in ``reads``.
-
-        ``hold``: True if the source must hold back event time; only for streaming.
-        """
+        """Call a source's function, check its reads, and return its frame. ``hold``: True to hold back event time."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -288,7 +285,7 @@ def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
 
 
 def _activate(arguments: Iterable[object]) -> None:
-    """Make the arguments' Spark session active in this thread, for functions that call ``getActiveSession()``."""
+    """Make the Spark session of an argument active in this thread, for functions that call ``getActiveSession()``."""
     for argument in arguments:
         spark = argument.sparkSession if isinstance(argument, DataFrame) else getattr(argument, "_spark", None)
         if isinstance(spark, SparkSession):

@@ -16,7 +16,7 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""Maximum number of bounded inputs whose combinations are all tried. With more, try each alone, and all together."""
+"""Maximum number of bounded inputs whose combinations are all tried. If there are more, try each alone, and all."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:

@@ -112,7 +112,7 @@ class LogicLoader:
         return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
-        """Read the current files without the lock, because a file that hangs must not block other threads."""
+        """Read the current files of ``reference``. Do not hold the lock, because a file may hang when it is loaded."""
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:

@@ -77,7 +77,7 @@ def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator
 def keeps_state_partitions(
     plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
-    """Warn if the user sets a number of shuffle partitions that existing state does not have. It keeps its own number.
+    """Warn if the user sets a number of shuffle partitions that existing state does not have. The state keeps its own.
 
     State that a request has repartitioned is left out. ``settings``: vertex -> its changed settings.
     """

@@ -2,11 +2,12 @@
 
 A bounded input is read in the order of modification times. A compaction, a restore or a synchronised bucket changes
 these times, and rows of history would be late. So a bounded input holds back the watermark until the input ends, unless
-the user declares the input ``in_order``. Then the query leaves the input out, and live rows move the watermark (R13).
+the user declares it ``in_order``. After its end, the query leaves it out, and live rows move the watermark (R13).
 
-A row that is far ahead of the clock does not move the watermark, because it would make all later rows late. Spark
-follows a column that this package adds, in which such a row has no event time. The user's column keeps Spark's mark, so
-windows, joins and timers still use it. Each branch of a plan has one watermark, because Spark refuses a second one.
+A row that is far ahead of the clock must not move the watermark, because it would make all later rows late. So Spark's
+watermark is set on a column that this package adds, and such a row has the time 1970 there. The user's column keeps
+Spark's mark, so windows, joins and timers still use it. Each branch of a plan has one watermark, because Spark refuses
+a second watermark.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ _FROM_TEXT = frozenset({*_WIDTH, "float", "double", "boolean", "date", "timestam
 class OrcColumn:
     """A column of an ORC file that the source declares with another type.
 
-    ``expected`` is Spark's name of the declared type, and ``actual`` that of the type in the file. For empty texts see
-    :func:`_unfit`.
+    ``expected`` is Spark's name of the declared type, and ``actual`` Spark's name of the type in the file.
     """
 
     file: str
