@@ -211,7 +211,7 @@ class WorkerRun:
 
 
 class _LeaveRequest:
-    """A request to leave, for a worker that changes between standby and work. A request between the two is kept."""
+    """A request to leave, for a worker that changes between standby and work. It is kept if it comes in between."""
 
     def __init__(self) -> None:
         self._current: Stoppable | None = None

@@ -399,10 +399,7 @@ class QueryBuilder:
         return output
 
     def holds_event_time(self, uid: str) -> bool:
-        """Return whether source or edge ``uid`` holds back event time, so that none of its rows are late.
-
-        The inputs that the last build left out are taken as left out.
-        """
+        """Return whether source or edge ``uid`` holds back event time in the last build, so its rows are never late."""
         return uid in self._inputs_that_hold(self._without)
 
     def _inputs_that_hold(self, without: frozenset[str]) -> frozenset[str]:

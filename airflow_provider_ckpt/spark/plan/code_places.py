@@ -185,7 +185,7 @@ def _own_folders(job: str) -> list[str]:
         [path] = places
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]
-    # the folder of a module without a package counts, unless it holds installed modules
+    # for a module without a package, return its folder, unless the folder has installed modules
     return [os.path.dirname(place) if place.endswith(".py") and not is_foreign(place) else place for place in places]
 
 

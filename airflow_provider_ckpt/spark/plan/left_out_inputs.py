@@ -61,7 +61,7 @@ def check_left_out(
     Args:
         builder: builder of the query, with the recorded unions of all inputs.
         built: the query without ``dropped``, which are inputs that have already ended.
-        bounded: the sources and edges that will end.
+        bounded: bounded sources and edges that have not ended.
         names: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError, and what the functions of the job raise.

@@ -125,7 +125,7 @@ def plan_splits(
         lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
         try:
             difference = _difference(lists[uid], given.splits_of(operator))
-        except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
+        except (InvalidInputError, TransientError) as error:  # the job reads the frozen list in any case
             uncompared[uid] = str(error)
         else:
             differs |= {} if difference is None else {uid: difference}
@@ -154,7 +154,7 @@ def _difference(before: Sequence[Split], current: Sequence[Split]) -> str | None
         "changed": [name for name in old if name in new and old[name] != new[name]],
     }
     changes = [f"{len(names)} {change}: {_some(names)}" for change, names in parts.items() if names]
-    return "; ".join(changes) or None  # another order is no difference
+    return "; ".join(changes) or None  # lists that differ only in order are equal
 
 
 def _some(names: Sequence[str]) -> str:

@@ -88,7 +88,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         is_new=state.created is None,
         finished=finished,
         restore=None if is_resumed else restore_point(storage, options.job_id, options.restore, state),
-        # going back to a checkpoint may bring back operators that have finished since
+        # a restored job may run operators again that have finished since the checkpoint
         done=FinishedWork.of(state) if is_resumed else FinishedWork.for_restore(state),
         may_start_from_scratch=state.plan is not None and nothing_is_covered(state),
         graph=graph,

@@ -211,7 +211,7 @@ def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
     """Refuse bounded file sources without a file. Do not check sources that may be empty, and sources in ``frozen``.
 
-    The check is repeated when the list of files is frozen.
+    The check is repeated when the list of files is frozen. ``frozen``: sources whose ends are already frozen.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)
@@ -221,7 +221,7 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
-    """Refuse bounded sources with a file that Spark would misread. Sources in ``frozen`` are not checked.
+    """Refuse bounded sources with a file that Spark would misread. Do not check sources with a frozen end (``frozen``).
 
     Raises EmptyFileError, UnreadableFileError.
     """

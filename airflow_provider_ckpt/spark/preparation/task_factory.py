@@ -70,7 +70,7 @@ class SparkTaskFactory:
         the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
-        if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
+        if attempt.number:  # before the first attempts of an epoch, the driver deletes all leftovers at once
             self._delete_leftovers(subtask, attempt, plan)
         previous = self._current.get(subtask)
         self._late |= set() if previous is None else previous.late_files()

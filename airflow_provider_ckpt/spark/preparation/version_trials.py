@@ -100,7 +100,9 @@ class VersionTrials:
         storage, options = version.storage, version.options
         refuse_root_in_output(version.job, storage, version.location)
         state = version.journal.replay()
-        state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
+        state.last_released = (
+            state.last_completed
+        )  # the upgrade begins when all output is released, and checks this again
         decision = decide(storage, options, state, Reconciler(storage, options.job_id))
         prepared = plan_run(version, decision, checked_sinks(version, decision))
         refuse_start_from_scratch(prepared)

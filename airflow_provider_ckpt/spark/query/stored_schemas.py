@@ -21,7 +21,7 @@ _OF_SPARK = "pyspark."
 def stored_schema(value: str | dict[str, Any]) -> StructType:
     """Parse a schema from JSON text or from a parsed object.
 
-    Raises ForeignCodeError.
+    Raises ForeignCodeError if the schema names a Python class other than Spark's own.
     """
     parsed = json.loads(value) if isinstance(value, str) else value
     _refuse_classes(parsed)

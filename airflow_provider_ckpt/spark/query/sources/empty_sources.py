@@ -78,7 +78,9 @@ def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | N
     if index is None or index.leafFiles().size() == index.allFiles().size():
         return None
     read = {normal_path(str(uri)) for uri in index.inputFiles()}
-    listed = str(index.leafFiles().keys().mkString("\n")).splitlines()  # one call, as there may be many
+    listed = str(
+        index.leafFiles().keys().mkString("\n")
+    ).splitlines()  # one call of the JVM, because there may be many files
     unread = [path for path in map(unescaped_path, listed) if path not in read]
     unread = [path for path in unread if not (skips_temporary and has_temporary_name(path))]
     return (

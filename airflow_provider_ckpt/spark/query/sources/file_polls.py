@@ -19,7 +19,7 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 SETTLED = 10.0
 """Seconds without a change after which a file counts as finished."""
 LONGEST_WAIT = 600.0
-"""Seconds after which a file is read even if it still changes."""
+"""Maximum seconds of a wait for unchanged files. After that the files are read even if they still change."""
 _PAUSE = 0.5
 _USUAL = 1.5
 """Factor of ``SETTLED``. A wait for unchanged files is reported if it takes longer than the product."""

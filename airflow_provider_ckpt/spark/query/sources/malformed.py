@@ -27,7 +27,7 @@ PARSED = frozenset({"csv", "json"})
 COUNTED = "__ckpt_counted_"
 """Prefix of the name of the column of malformed rows, in a source that counts them. The source's uid comes after it."""
 QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
-"""Columns of a quarantine sink."""
+"""Schema of the rows that a quarantine sink gets: the file, the text of the malformed row, and the reason."""
 FAILING = "__ckpt_failing_"
 """Prefix of the name of the column of malformed rows, in a source that fails at them. The source's uid comes after it.
 """

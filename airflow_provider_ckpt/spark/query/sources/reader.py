@@ -220,14 +220,14 @@ class _Recording(_Checked):
             return self
         if key.lower() not in HELD:
             return super().option(key, value)
-        self.reads.options[key] = str(value)  # set in ``load``, because Spark cannot take an option back
+        self.reads.options[key] = str(value)  # set in ``load``, because Spark cannot remove an option
         return self
 
     def _before_load(self, path: Any) -> Any:
         if path is None:
             path = self._path
         elif self._path is not None:
-            self._set("path", self._path)  # Spark refuses both at once, and explains it
+            self._set("path", self._path)  # Spark refuses two paths with an error that explains it
         self._record(path)
         for key, value in {**self._held(), **self.reads.name_filter()}.items():
             self._set(key, value)

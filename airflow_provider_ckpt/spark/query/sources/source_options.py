@@ -35,7 +35,7 @@ _SETTINGS = {
         "a new folder would change the type of a column, and the job could not resume. The values in the names of "
         "folders are text, unless the schema of the source has the column in another type",
     ),
-    # Spark would keep only the state of the running batch, and a killed driver resumes from the one before
+    # Spark would keep only the state of the running batch, but a killed driver resumes after the batch before it
     "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
 }
 _MODES = ("asyncprogresstracking", "continuous", "realtimemode")

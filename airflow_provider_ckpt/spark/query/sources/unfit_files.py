@@ -45,7 +45,7 @@ def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) ->
     form = str(relation.fileFormat().toString())
     if form not in _WITH_FOOTER | _OF_TEXT:
         return None
-    listed = str(index.allFiles().mkString("\n"))  # one call, as there may be many
+    listed = str(index.allFiles().mkString("\n"))  # one call of the JVM, because there may be many files
     if form in _WITH_FOOTER:
         empty = _EMPTY.search(listed)
         return None if empty is None else EmptyFileError(subject=subject, file=redact_uri(empty["path"]), format=form)
