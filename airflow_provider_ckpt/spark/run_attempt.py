@@ -270,7 +270,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
 
     def _after_resets(self, state: JobState) -> JobState:
-        """Return ``state`` with the resets of this run's reconciliation, which may not be in the journal yet."""
+        """Return ``state`` with the resets of this run's reconciliation applied. The journal may still lack them."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:

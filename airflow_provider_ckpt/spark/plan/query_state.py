@@ -45,12 +45,12 @@ _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 @dataclass(frozen=True)
 class Columns:
-    """Facts about the columns of a plan, from which texts are made that are equal in each plan of the same query.
+    """Facts about the columns of a plan. With them, an expression has the same text in each plan of the same query.
 
     Attributes:
         streams: column id -> name of the stream that has the column.
         generated: id of a column that Spark generated -> its expression.
-        uses_current_time: True if the plan contains the current time, so that its numbers and times are never the same.
+        uses_current_time: True if the plan contains the current time, so that numbers and times differ in each plan.
     """
 
     streams: Mapping[int, str]

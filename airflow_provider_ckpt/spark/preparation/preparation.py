@@ -89,7 +89,7 @@ class PreparedRun:
         return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.run.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
-        """Return source -> its format, paths and options, for the bounded sources whose functions were called."""
+        """Return source -> its format, paths and options, for unfinished bounded sources without splits."""
         reads = self.plan.reads
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 

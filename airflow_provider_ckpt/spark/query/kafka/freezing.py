@@ -42,7 +42,7 @@ def fetch_topics(
 
 
 def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
-    """Return the start and end of each partition that a bounded source must read, by its options and the brokers.
+    """Return the current start and end of each partition that the options of a bounded source select.
 
     Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """

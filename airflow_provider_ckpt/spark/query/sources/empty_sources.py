@@ -139,7 +139,7 @@ def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` has no file. Spark lists it only if no path in ``ordered`` is this path or lies below."""
+    """Return whether ``path`` has no file. Spark lists it only if ``ordered`` has neither it nor a path below it."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")
@@ -151,7 +151,7 @@ def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Seq
 
 
 def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
-    """Raise the error for a source that has no row in all its topics, or no file in all its paths.
+    """Raise the error for a source whose topics have no row, or whose paths have no file.
 
     Raises NothingToReadError.
     """

@@ -136,7 +136,7 @@ def _absolute(spark: SparkSession, path: str) -> str:
 
 
 class _Checked:
-    """Base class of all readers. It records format and options, matches CSV headers, and treats malformed rows."""
+    """Base class of all readers. It records format and options, and adds checks of CSV headers and malformed rows."""
 
     reads: SourceReads
     _spark: SparkSession

@@ -1,4 +1,4 @@
-"""Files in a folder that a bounded and a live source of a job share, so that both would read them."""
+"""Files that a bounded and a live source of a job would both read, because the two sources share a folder."""
 
 from __future__ import annotations
 
