@@ -172,6 +172,6 @@ class Deployment:
     def _settings(self) -> dict[str, VertexSettings]:
         """Return the journaled settings, with the digests of the code that this run uses for assigned functions.
 
-        The JobMaster compares a new assignment with these digests, because files may have changed since the last one.
+        The JobMaster compares a new assignment with these digests, because the functions' files may have changed.
         """
         return self._claimed.prepared.logic.with_read_digests(self._claimed.journal.state.settings)

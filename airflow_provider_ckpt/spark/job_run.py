@@ -77,7 +77,7 @@ def prepare_for_workers(run: LoadedRun) -> Outcome | None:
 def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
     """Run the version of the job to which a request upgrades. If it fails before its claim, resume ``previous``.
 
-    Return (version that ran, end of that run).
+    Return (the version that ran, the end of its run).
     """
     tried, upgraded = ended.version, ended.upgraded
     assert tried is not None

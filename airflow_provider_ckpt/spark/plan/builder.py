@@ -405,9 +405,9 @@ class QueryBuilder:
     def _inputs_that_hold(self, without: frozenset[str]) -> frozenset[str]:
         """Return the sources and edges that hold back event time if ``without`` is left out (R12, R13).
 
-        These are the unordered bounded inputs. In a query with a live input, only those that can be left out at their
-        end count. Otherwise event time would be held back for ever. A query without live inputs ends with its inputs,
-        and then outputs its last windows.
+        These are the unordered bounded inputs. In a query with a live input, an input that cannot be left out at its
+        end is excluded, because it would hold back event time for ever. A query without live inputs ends with its
+        inputs, and then outputs its last windows.
         """
         if not self._calls.streaming:
             return frozenset()

@@ -34,7 +34,7 @@ def check_fits(
 
     Args:
         is_read: True if other queries read the output through a result partition. Then its event time is compared.
-        is_edited: False if both queries have the same functions. Then their state is not compared.
+        is_edited: False if the two queries have the same functions. Then their state is not compared.
 
     Raises UnfitQueryError.
     """

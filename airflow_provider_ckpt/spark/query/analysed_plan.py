@@ -279,7 +279,7 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether the frame has several watermarks, and one of them is set only on rows of the given sources.
+    """Return whether the frame has several watermarks, and any watermark is set only on rows of the given sources.
 
     ``ids``: column ids of these sources.
     """

@@ -84,7 +84,7 @@ def _listed(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
 
 
 def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the files, as paths to show, that a source leaves out because their names are those of temporary files.
+    """Return the files, as paths for messages, that a source leaves out because they have temporary names.
 
     Raises what :func:`list_files` raises.
     """

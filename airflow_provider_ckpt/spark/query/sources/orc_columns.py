@@ -60,7 +60,7 @@ def _unfit_in(spark: SparkSession, files: list[str], expected: StructType) -> It
 
 
 def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
-    """Return the common schema of ORC files; None if a column has one type in one file and another type in another."""
+    """Return the common schema of ORC files; None if any column has different types in two files."""
     paths = [escaped_glob(file) for file in files]
     try:
         return refuse_foreign_types(spark.read.format("orc").option("mergeSchema", True).load(paths)).schema
