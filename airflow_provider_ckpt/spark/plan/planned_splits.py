@@ -98,7 +98,7 @@ def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) ->
 def plan_splits(
     job: Job, given: CurrentSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
-    """Return the splits of a job that resumes. If a source's list is frozen, use it; its function is called to compare.
+    """Return the splits of a job that resumes. If a source's list is frozen, its function is called only to compare.
 
     Functions of finished sources (``over``) are not called.
 

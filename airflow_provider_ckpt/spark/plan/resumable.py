@@ -68,7 +68,7 @@ def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -
 
 
 def _is_edited(state: JobState, recorded: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
-    """Return whether the code of the queries may differ from the code of the previous run."""
+    """Return False only if the queries surely have the same code and parameters as in the previous run."""
     if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():
         return True
     assigned = any(setting.logic for setting in state.settings.values())

@@ -342,7 +342,7 @@ def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> Non
 def _last_released(sink: BoundSink) -> int:
     """Return the last checkpoint that a sink has released; 0 if none.
 
-    If the sink fails, an error of :meth:`BoundSink.check_target` is raised instead, if it has any.
+    If it cannot be read, :meth:`BoundSink.check_target` may raise an error that explains why.
     """
     try:
         return sink.last_released()

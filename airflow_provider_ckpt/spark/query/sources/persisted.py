@@ -1,4 +1,4 @@
-"""Function for a source that reads the result of another job, which keeps it (``persist=True``)."""
+"""Function for a source that reads the kept result of an operator of another job (``persist=True``)."""
 
 from __future__ import annotations
 

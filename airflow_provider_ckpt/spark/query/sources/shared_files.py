@@ -46,8 +46,8 @@ def choice_of(
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a function that removes the rows of other sources' files from a frame of ``operator``.
 
-    A live source with ``after`` loses the frozen files of that bounded source. A bounded source in ``followed`` keeps
-    only its frozen files. All other sources, and sources without a frozen list, keep all rows.
+    For a live source with ``after``, it removes rows of the bounded source's frozen files. For a bounded source in
+    ``followed``, it keeps only rows of its frozen files. For other sources, and without a frozen list, it keeps all.
 
     Args:
         ends: bounded source -> its frozen end.
