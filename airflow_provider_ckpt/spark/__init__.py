@@ -1,1 +1,1 @@
-"""The driver and the workers of a job on Spark, from their start to their end."""
+"""The processes of a job that run Spark, driver and workers, from the start of a process to its end."""

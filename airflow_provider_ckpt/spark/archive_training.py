@@ -1,4 +1,4 @@
-"""Program that :func:`jvm.class_archive.make` runs. Its JVM loads a driver's classes, and archives them at its end."""
+"""Program that :func:`jvm.class_archive.make` runs. Its JVM loads a driver's classes, and archives them at its exit."""
 
 from __future__ import annotations
 

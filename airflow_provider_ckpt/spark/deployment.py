@@ -38,7 +38,7 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 from airflow_provider_ckpt.task.restarts import Restarts
 
 BATCH_SLOTS = 1
-"""Number of vertices of a BATCH job that run at the same time. Each vertex uses all cores of the driver."""
+"""Maximum number of vertices of a BATCH job that run at the same time. Each uses all cores of the driver."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class ClaimedRun:
 
     Attributes:
         logs: subtask -> the open log of its current attempt. Opening the log has fenced all earlier attempts.
-        attempts: subtask -> its first attempt in this epoch, without finished subtasks.
-        frozen: source -> its frozen end, without finished sources.
-        splits: source -> its frozen splits, without finished sources.
+        attempts: subtask -> its first attempt in this epoch. Finished subtasks are left out.
+        frozen: source -> its frozen end. Finished sources are left out.
+        splits: source -> its frozen splits. Finished sources are left out.
         restore: the checkpoint to restore; None if the job resumes after its published batches.
-        upgraded: the upgrade, if this driver ran another version of the job before; None otherwise.
+        upgraded: the upgrade, if this driver ran another version of the job before this run; None otherwise.
     """
 
     prepared: PreparedRun
@@ -66,7 +66,7 @@ class ClaimedRun:
 
 
 class Deployment:
-    """One epoch of a job in this process. Use it only once, and call its methods in the order of their definitions."""
+    """The JobMaster and tasks of one epoch in this process. Use it once, and call its methods in their order below."""
 
     def __init__(self, claimed: ClaimedRun, status: StatusReporter) -> None:
         self._claimed, self._status = claimed, status
@@ -80,7 +80,7 @@ class Deployment:
         self._runners: dict[SubtaskId, Runner] = {}
 
     def make_tasks(self) -> None:
-        """Make the tasks of all unfinished subtasks. Spark's folders are copied from the previous attempts.
+        """Make a task for each unfinished subtask, with a copy of the Spark folder of the subtask's previous attempt.
 
         Also publish batches that Spark has committed and no attempt has published (R1).
         """
@@ -99,7 +99,7 @@ class Deployment:
         collect_garbage(storage, job_id, self._plan.graph, claimed.logs, sinks, epoch, fence)
 
     def hand_over(self) -> None:
-        """Stop the tasks, so that workers can run them. Each worker resumes in its subtask's next attempt (W9, W19)."""
+        """Close the tasks, and journal that workers may run their subtasks, each in its next attempt (W9, W19)."""
         for runner in self._runners.values():
             runner.stop()
             runner.close()
@@ -114,15 +114,15 @@ class Deployment:
             self._batch_thread.shutdown(wait=False, cancel_futures=True)
 
     def version(self, request: str) -> PreparedRun:
-        """Return the version of the job that ``request`` upgrades to. This request must have ended :meth:`run`."""
+        """Return the prepared version to which ``request`` upgrades. This request must have ended :meth:`run`."""
         return self._versions.prepared_version(request)
 
     def late_files(self) -> set[str]:
-        """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
+        """Return normal paths of the files that bounded sources have read, but that their frozen lists do not name."""
         return self._factory.late_files()
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return the files that have changed since the tasks read them. Call it after :meth:`run`."""
+        """Return the files that have changed after the tasks read them. Call this after :meth:`run`."""
         return self._factory.changed_files()
 
     def _job_master(self) -> JobMaster:
@@ -170,8 +170,8 @@ class Deployment:
         return replace(restored(state, splits), settings=self._settings())
 
     def _settings(self) -> dict[str, VertexSettings]:
-        """Return the journaled settings with the digests of the code that this run has read.
+        """Return the journaled settings, with the digests of the code that this run uses for assigned functions.
 
-        A new assignment is compared with these digests, because the files may have changed since the last assignment.
+        The JobMaster compares a new assignment with these digests, because the functions' files may have changed.
         """
         return self._claimed.prepared.logic.with_read_digests(self._claimed.journal.state.settings)

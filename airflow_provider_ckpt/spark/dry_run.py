@@ -1,4 +1,4 @@
-"""Dry run of a job. It makes the checks of a run that precede the run's claim, and writes nothing."""
+"""Dry run of a job. It makes the checks that a run makes before its claim, and writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from airflow_provider_ckpt.status.exit_code import ExitCode
 
 @dataclass(frozen=True)
 class CheckedQuery:
-    """A vertex of the job. ``columns``: (name, Spark's type) of each output column."""
+    """A vertex of the job in the result of a dry run. ``columns``: (name, Spark's type) of each output column."""
 
     uid: str
     operators: tuple[str, ...]
@@ -39,11 +39,11 @@ class CheckedJob:
 
     Attributes:
         status: the job's status; None if the job is new under this root.
-        would: next step of a run, as a verb phrase.
+        would: what a run would do first, as a verb phrase such as "begin the job".
         mode: mode of the next run; None for a FINISHED job, because it does not run again.
         sinks: sink -> the last checkpoint that it has released; 0 if none.
         notes: further facts, each a sentence.
-        refused: why `ckpt run` would refuse the job at this moment, although the job is correct; None if it would not.
+        refused: why `ckpt run` would refuse now, because another driver runs the job; None if no other driver does.
     """
 
     job_id: str
@@ -58,7 +58,7 @@ class CheckedJob:
 
 @dataclass(frozen=True)
 class DryRun:
-    """The dry run as the work of a process. ``show`` is called with the result."""
+    """The dry run as a function that a process calls with the loaded job. ``show`` is called with the result."""
 
     show: Callable[[CheckedJob], None]
 
@@ -68,10 +68,10 @@ class DryRun:
 
 
 def check_job(run: LoadedRun) -> CheckedJob:
-    """Make the checks of a run that precede its first write: definition, schemas, journal and sinks.
+    """Make the checks that a run makes before its first write: definition, schemas, journal and sinks.
 
-    The check starts Spark, calls the job's functions, and asks each sink for its last release. It does not try whether
-    a sink may write.
+    Spark starts, unless the job has finished. The job's functions are called, and each sink reports its last release.
+    Whether a sink may write is not tried.
 
     Raises:
         InvalidInputError: a run would refuse the job.

@@ -1,4 +1,4 @@
-"""Errors of a driver outside of its queries: Spark settings, outputs, access to the root, and other drivers."""
+"""Errors of a driver or worker that no query raises: Spark settings, folders, access to storages, other code."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from airflow_provider_ckpt.job.errors import UnfitLogicError
 
 
 class UnfitSettingError(InvalidInputError):
-    """A Spark setting with which rows would be lost, or Python would not start. The user must change or remove it."""
+    """A Spark setting with which rows would be lost, or Spark could not start Python. The user must remove it."""
 
     template = "Spark setting {key}={value!r} is refused: {why}; remove the setting"
 
 
 class SparkLostError(TransientError):
-    """The end of Spark's JVM. Later errors, even in user functions, are no sign of a mistake in the job."""
+    """The end of Spark's JVM. It causes later errors, even in user functions, that are no mistakes of the job."""
 
     template = (
         "Spark's JVM ended while the job ran (killed, or out of memory: see its log, and spark.driver.memory); the job "
@@ -22,11 +22,11 @@ class SparkLostError(TransientError):
 
 
 class ForgottenFileError(InvalidInputError):
-    """A file of ``--forget-file`` that still exists, or that no source has to read."""
+    """A file that the user wants to abandon (``--forget-file``), but that exists, or that no source has to read."""
 
 
 class OverlappingFoldersError(InvalidInputError):
-    """Folders of sources, sinks and the root that overlap. The user must separate them."""
+    """A folder of a source, a sink or the root that lies in another such folder. The user must separate them."""
 
 
 class SparkStorageError(InvalidInputError):
@@ -48,7 +48,7 @@ class WorkerDiffersError(InvalidInputError):
 
 
 class UnfitAssignedLogicError(UnfitLogicError):
-    """Assigned code that does not fit at a later run of the job. Data: uid, reference, problem, command."""
+    """An assigned function that a later run of the job cannot use. Data: uid, reference, problem, command."""
 
     template = (
         f"{UnfitLogicError.template}. Restore the file as it was when {{uid!r}} was given it. Or assign the declared "

@@ -1,4 +1,4 @@
-"""Lost files that a source still has to read. The user can abandon them (``forget_files``)."""
+"""Checks of the lost files that the user abandons (``forget_files``), although a source still has to read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """The files that the sources of a job had read, or still had to read, when the last run ended."""
+    """The files of a job's sources: files on frozen lists (listed), and files in Spark's logs of sources (planned)."""
 
     storage: Storage
     state: JobState
@@ -37,7 +37,7 @@ class SourceFiles:
     logs: Mapping[SubtaskId, SubtaskLog]
 
     def known(self) -> dict[str, str]:
-        """Return normal path -> unescaped URI of all listed and planned files. A restore may read files again."""
+        """Return normal path -> unescaped URI of all listed and planned files. A restore may read any of them again."""
         uris: dict[str, str] = {}
         for subtask, uid in self._sources():
             uris |= {key_of(uri): uri for uri in (*self._listed(uid), *self._planned(subtask, uid, -1))}
@@ -66,7 +66,7 @@ class SourceFiles:
         return end.files if isinstance(end, FrozenFiles) else ()
 
     def _planned(self, subtask: SubtaskId, uid: str, offset: int) -> list[str]:
-        """Return the files after ``offset`` in Spark's log of the source, in the folder of the newest attempt."""
+        """Return the files after ``offset`` in Spark's log of a source, which is in the newest attempt's folder."""
         home = subtask_path(self.state.job_id, subtask.vertex, subtask.number)
         folders = AttemptFolders(self.storage, f"{home}/spark")
         attempt = folders.previous(self.logs[subtask].records())
@@ -83,9 +83,9 @@ class SourceFiles:
 def newly_forgotten(
     spark: SparkSession, paths: Sequence[str], forgotten: Sequence[str], files: SourceFiles
 ) -> tuple[str, ...]:
-    """Return the ``paths`` that no earlier run has abandoned. ``forgotten``: files that earlier runs abandoned.
+    """Return those of the given ``paths`` that no earlier run has abandoned (``forgotten``).
 
-    Raises ForgottenFileError if such a file still exists, or if no source has to read it.
+    Raises ForgottenFileError if any of the returned files exists, or if no source has to read it.
     """
     forgotten_keys = {key_of(path) for path in forgotten}
     new_paths = [path for path in dict.fromkeys(paths) if key_of(path) not in forgotten_keys]

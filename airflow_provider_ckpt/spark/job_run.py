@@ -1,4 +1,4 @@
-"""One run of a job: decide, prepare without writing, claim the job, run it, and clean up."""
+"""One run of a job by a driver: decide, prepare without writing, claim the job, run it, and clean up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from airflow_provider_ckpt.status.status_line import LineKind
 log = logging.getLogger(__name__)
 
 MAX_CLAIMS = 10
-"""Number of times that a driver tries to claim a job. A claim fails if the job changed during the preparation."""
+"""Maximum number of times that a driver tries to claim a job. A try fails if the job changed during the preparation."""
 
 
 def execute(run: LoadedRun) -> Outcome:
@@ -49,8 +49,8 @@ def execute(run: LoadedRun) -> Outcome:
        unless the job has finished (:func:`finish_again`).
     2. Prepare the root's marker and the folders of sinks. This needs no claim, because other jobs may use them, too.
     3. Claim the job. If the journal has changed so that the decision differs, repeat from step 1.
-    4. Wait until the previous driver is gone. Find the recovery point (:func:`find_recovery_point`). Complete a restore
-       that the previous driver has begun. Journal the decision, and fence every log.
+    4. Make sure that the previous driver is gone. Find the recovery point (:func:`find_recovery_point`). Complete a
+       restore that the previous driver has begun. Journal the decision, and fence every log.
     5. Run the job. After a request for an upgrade, repeat from step 1 with the other version of the job
        (:class:`Upgraded`, R21).
 
@@ -67,17 +67,17 @@ def execute(run: LoadedRun) -> Outcome:
 
 
 def prepare_for_workers(run: LoadedRun) -> Outcome | None:
-    """Claim and prepare the job as :func:`execute` does, for a JobMaster and workers that will run it (W9).
+    """Claim and prepare the job as :func:`execute` does, but leave the run to a JobMaster and workers (W9).
 
-    Return None if they may begin, or the outcome of a job that has already ended.
+    Return None if the workers may begin; the outcome if the job has already FINISHED.
     """
     return _take_over(run, for_workers=True).outcome
 
 
 def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
-    """Run the other version of the job. If that version fails before its claim, run the previous version again.
+    """Run the version of the job to which a request upgrades. If it fails before its claim, resume ``previous``.
 
-    Return (version that ran, its end).
+    Return (the version that ran, the end of its run).
     """
     tried, upgraded = ended.version, ended.upgraded
     assert tried is not None
@@ -106,7 +106,7 @@ def _upgrade(previous: LoadedRun, ended: Ended) -> tuple[LoadedRun, Ended]:
 
 
 def _leave(owned: OwnedJournal, request: str, reason: str, cause: str) -> None:
-    """Journal that neither version could begin. Otherwise the client that requested the upgrade would wait for ever."""
+    """Journal that the upgrade failed and neither version could begin. Otherwise its client would wait for ever."""
     with suppress(CkptError):
         outcome = RequestOutcome.failed(f"{reason}; nor could the previous version resume: {cause}")
         owned.write(RequestAnswered(request, UpgradeRequest.kind, outcome, time.time()))
@@ -120,7 +120,10 @@ def _take_over(
     upgraded: Upgraded | None = None,
     tried: PreparedRun | None = None,
 ) -> Ended:
-    """Prepare the job, claim it, and run it. ``tried``: a preparation to reuse if the decision is still the same."""
+    """Prepare the job, claim it, and run it. If it has FINISHED already, only clean up.
+
+    ``tried``: a preparation to reuse if the decision is still the same; None to prepare the job in any case.
+    """
     job, options, storage = run.job, run.options, run.storage
     reconciler = Reconciler(storage, options.job_id)
     for _ in range(MAX_CLAIMS):
@@ -154,7 +157,7 @@ def _take_over(
 
 
 def finish_again(run: LoadedRun, state: JobState) -> Outcome:
-    """Report that the job has finished, and clean up, because the earlier driver may have died before its cleanup.
+    """Report that the job has FINISHED, and clean up, because an earlier driver may have died before its own cleanup.
 
     Raises the errors of :func:`check_finished_job`.
     """

@@ -2,9 +2,9 @@
 
     spark-submit --py-files ckpt.zip main.py --options '<RunOptions as JSON>'
 
-The program can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers. ``--worker
-history/0 --deployment 7`` runs a worker. The worker exits when any of its subtasks fails. Its supervisor must then
-start the worker again.
+The program can also run a part of the job. ``--plan`` prepares the job for a JobMaster and workers, and exits.
+``--worker history/0 --deployment 7`` runs a worker. The worker exits when any of its subtasks fails. Its supervisor
+must then start the worker again.
 
 The process exits with an :class:`ExitCode`. It reads storage options from ``CKPT_STORAGE_OPTIONS``.
 """
@@ -49,7 +49,7 @@ from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.redaction import conf_secrets, hiding_given
 
 Work = Callable[[LoadedRun], ExitCode]
-"""Function that a process calls with a loaded job. It may raise any error."""
+"""Function that a process calls with the loaded job, and that returns the exit code. It may raise any error."""
 
 
 def run(loaded: LoadedRun) -> ExitCode:
@@ -58,15 +58,16 @@ def run(loaded: LoadedRun) -> ExitCode:
 
 
 def plan(loaded: LoadedRun) -> ExitCode:
-    """Prepare the job for a JobMaster and workers, and leave the run to them."""
+    """Prepare the job for a JobMaster and workers. Return without running the job."""
     prepare_for_workers(loaded)
     return ExitCode.FINISHED
 
 
 def run_process(request: RunRequest, work: Work = run) -> ExitCode:
-    """Do ``work`` for a job and stop Spark at the end. The process does no other work.
+    """Load the job, call ``work`` with it, stop Spark, and return the exit code. The process must do nothing else.
 
-    A signal stops a run of the whole job with a savepoint (:class:`LeaveOnSignal`). Other work handles signals itself.
+    If ``work`` is :func:`run`, a signal stops the job with a savepoint (:class:`LeaveOnSignal`). Any other ``work``
+    must handle signals itself.
     """
     signals = LeaveOnSignal(request.options, request.location, request.on_status) if work is run else None
     try:
@@ -78,10 +79,10 @@ def run_process(request: RunRequest, work: Work = run) -> ExitCode:
 
 
 def run_job(request: RunRequest, work: Work = run) -> ExitCode:
-    """Load the job and do ``work`` for it; by default, run it to its end.
+    """Load the job, call ``work`` with it, and return the exit code. By default, ``work`` runs the job to its end.
 
-    Report errors as status lines (kind "failed", "refused" or "fenced"). An error in the user's code comes with the
-    user's traceback.
+    Each error becomes a status line of kind "failed", "refused" or "fenced", and an exit code. For an error in the
+    user's code, the line has the user's traceback.
     """
     secrets = (*request.location.secrets(), *conf_secrets(request.options.conf))
     with hiding_given(secrets), short_lines(request.on_status) as shorter:
@@ -112,9 +113,9 @@ def _ended(request: RunRequest, work: Work) -> ExitCode:
 
 
 def _started(request: RunRequest, work: Work) -> ExitCode:
-    """Load the job and do ``work``. Raise SparkLostError if Spark's JVM has ended.
+    """Load the job, call ``work`` with it, and return its exit code. Raise SparkLostError if Spark's JVM has ended.
 
-    After the JVM's end, calls of the JVM fail inside the user's functions, and look like mistakes of the user.
+    After that, calls of the JVM fail inside the user's functions, and would look like mistakes of the user.
     """
     try:
         return work(load_run(request))
@@ -193,7 +194,7 @@ def _worker(timing: Timing, arguments: argparse.Namespace) -> Work:
 
 
 def stop_session() -> None:
-    """Stop Spark before the interpreter ends. Otherwise its late events would be logged as errors."""
+    """Stop Spark, if it runs, before the interpreter ends. Otherwise late events of Spark would be logged as errors."""
     if is_gone():
         return
     session = SparkSession.getActiveSession()

@@ -63,13 +63,13 @@ from airflow_provider_ckpt.storage.root import open_root
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of an attempt to run the job.
+    """The result of an attempt to run the job. Except ``outcome``, all fields are None unless an upgrade ended the run.
 
     Attributes:
-        outcome: outcome of the run; None if the job was prepared for workers, which may begin.
-        version: the version of the job to run next, after an upgrade; None without an upgrade.
-        upgraded: the upgrade, with the outcome of its request if the version begins; None without an upgrade.
-        journal: the journal, to which the driver may still write; None without an upgrade.
+        outcome: outcome of the run; None if the job was only prepared for workers, which may now begin.
+        version: the version of the job that the driver must run next.
+        upgraded: the upgrade, with the outcome to journal for its request when ``version`` begins.
+        journal: the journal of the run that has ended, to which the driver may still write.
     """
 
     outcome: Outcome | None
@@ -79,11 +79,11 @@ class Ended:
 
 
 class StaleDecisionError(Exception):
-    """A claim that the driver did not make, because the job has changed since the decision."""
+    """A claim that the driver does not make, because its decision no longer follows from the journal."""
 
 
 class RunAttempt:
-    """One attempt to run a prepared job: steps 2 to 5 of :func:`execute`."""
+    """One attempt to claim and run a prepared job: steps 2 to 5 of :func:`execute`."""
 
     def __init__(
         self, prepared: PreparedRun, reconciler: Reconciler, *, for_workers: bool, upgraded: Upgraded | None
@@ -139,7 +139,10 @@ class RunAttempt:
             self._reconciliation = decision.reconciliation
 
     def _refuse_overtaken(self, state: JobState) -> None:
-        """Refuse to continue an upgrade if another driver has claimed the job after the previous version ended."""
+        """Refuse to continue an upgrade if another driver has claimed the job since the previous version ended.
+
+        Raises FencedError.
+        """
         if self._upgraded is not None and state.epoch != self._upgraded.last_epoch:
             raise FencedError(
                 job_id=state.job_id,
@@ -150,7 +153,10 @@ class RunAttempt:
             )
 
     def _note_failure(self, journal: OwnedJournal, error: Exception) -> None:
-        """Journal that this driver failed before the job was RUNNING. Ignore storage errors."""
+        """Journal the status after a failure of this driver: FAILED if Spark's folder is lost, otherwise RESTARTING.
+
+        RESTARTING is journaled only if the journal has no end of this run yet. Errors of the journal are ignored.
+        """
         if isinstance(error, SparkFolderLostError):  # the next driver would fail in the same way
             with suppress(CkptError):
                 journal.write(StatusChanged(JobStatus.FAILED, time.time(), str(error)))
@@ -200,11 +206,11 @@ class RunAttempt:
         return Ended(outcome)
 
     def _first_epoch(self, claim: takeover.TakenOver) -> int:
-        """Return the first epoch of this driver. Requests since that epoch are not deleted."""
+        """Return the first epoch that this driver has claimed. At the start, only requests before it are deleted."""
         return claim.epoch if self._upgraded is None else self._upgraded.since_epoch
 
     def _record(self, journal: OwnedJournal, claim: takeover.TakenOver, start: RecoveryPoint) -> None:
-        """Journal a restore, the plan and the settings. Report the start, and warn of surprises."""
+        """Journal a restore, the plan and the settings. Report the start and all warnings about it as status lines."""
         prepared, plan, options = self._prepared, self._plan, self._options
         if start.restore is not None and not start.is_journaled:
             journal.write(restored_event(start.restore, journal.state, time.time()))
@@ -264,7 +270,7 @@ class RunAttempt:
             self._status.event(event, journal.state)
 
     def _after_resets(self, state: JobState) -> JobState:
-        """Return the state after this run's resets, even if they are not in the journal."""
+        """Return ``state`` with the resets of this run's reconciliation applied. The journal may still lack them."""
         return state if self._reconciliation is None else self._reconciliation.applied(state)
 
     def _resets(self) -> Mapping[SubtaskId, Reset]:
@@ -309,7 +315,7 @@ class RunAttempt:
         return frozen
 
     def _note_changed(self, journal: OwnedJournal, deployment: Deployment) -> None:
-        """Report files that changed after a stopped job read them. Tasks at their end of data have done so already."""
+        """Journal and report files that changed after a stopped job read them, unless a task has done so at its end."""
         for change in deployment.changed_files():
             event = SourceFilesChanged(change.uid, change.files, change.count, change.unread, time.time())
             journal.write(event)

@@ -1,4 +1,4 @@
-"""A worker that runs subtasks of a job as queries of its own Spark application."""
+"""The main function of a worker, which runs subtasks of a job as queries of its own Spark application."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ OnStarted = Callable[[Stoppable], None]
 
 @dataclass(frozen=True)
 class WorkerRun:
-    """The work of a worker process.
+    """The work of a worker process, as a function that the process calls with the loaded job.
 
     Attributes:
-        requested: names of subtasks (``history/0``) or vertices. A vertex means all its subtasks.
-        on_started: called when a phase (standby or work) begins. Its argument can make the worker leave.
+        requested: names of subtasks (``history/0``) or vertices. The name of a vertex means all its subtasks.
+        on_started: called when the worker begins. Its argument has a method that makes the worker leave.
         standby: True if the worker prepares everything, waits, and runs subtasks that other workers drop.
         only_begun: True if a standby worker runs only subtasks that another worker has begun.
-        deployment: number of the only deployment that the worker works for; 0 for the current or next one.
+        deployment: epoch of the only deployment that the worker works for; 0 for the current or next deployment.
         restarts: True if failed subtasks restart in this worker, within the limits of the options.
-        supervised: the supervisor's number of this start; None without a supervisor.
-        sleep: waits some seconds, between two polls for a plan.
+        supervised: the supervisor's id and number of this start; None if the supervisor gives none.
+        sleep: waits the given seconds between two polls for the deployment.
     """
 
     requested: Collection[str]
@@ -78,7 +78,9 @@ class WorkerRun:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def __call__(self, run: LoadedRun) -> ExitCode:
-        """Wait until the job is prepared for workers. Run the subtasks until they have finished or the job has ended.
+        """Wait until the job is prepared for workers. Run the subtasks until they have finished or the run has ended.
+
+        Return the exit code of the process.
 
         Raises InvalidInputError, OvertakenError, and storage errors.
         """
@@ -116,7 +118,7 @@ class WorkerRun:
             waited += self.timing.poll
 
     def _stand_by(self, prepared: PreparedRun, subtasks: tuple[SubtaskId, ...]) -> ExitCode:
-        """Run subtasks that other workers drop, until all subtasks have finished or the job has ended."""
+        """Run those of ``subtasks`` that other workers drop, until all have finished or the run has ended."""
         journal, job_id = prepared.run.journal, prepared.options.job_id
         deployment, status = journal.state.deployment, prepared.run.request.reporter(prepared.application)
 
@@ -197,9 +199,9 @@ class WorkerRun:
             return report_end(status, journal.state, job_id, end, worker.job_status)
 
     def _context(self, prepared: PreparedRun, state: JobState, worker: Worker) -> RunContext:
-        """Make the context of a worker. Unlike a driver, a worker does not check the journal for a fence.
+        """Return the context of a worker's tasks. Unlike a driver's tasks, they do not check the journal for a fence.
 
-        If another driver takes over, it opens every log, and the worker notices that (W4).
+        If another driver takes over, it opens every subtask log, and the worker finds the newer attempt there (W4).
         """
         return replace(
             make_context(prepared, state, state.deployment, worker.post, check_fenced=lambda: None),
@@ -209,7 +211,7 @@ class WorkerRun:
 
 
 class _LeaveRequest:
-    """A request to leave, for a worker that alternates between standby and work. It may arrive between two phases."""
+    """A request to leave, for a worker that changes between standby and work. It is kept if it comes in between."""
 
     def __init__(self) -> None:
         self._current: Stoppable | None = None
@@ -227,7 +229,7 @@ class _LeaveRequest:
 
 
 def report_deployment_over(status: StatusReporter, state: JobState, deployment: int) -> ExitCode:
-    """Report that the worker's deployment is over, and return the exit code.
+    """Report that the JobMaster of the worker's deployment no longer runs the job, and return the exit code.
 
     Raises DeploymentOverError if another driver or deployment runs the job.
     """
@@ -238,10 +240,10 @@ def report_deployment_over(status: StatusReporter, state: JobState, deployment: 
 
 
 def report_failed_subtask(status: StatusReporter, state: JobState, failure: SubtaskFailed) -> ExitCode:
-    """Report the failed subtask, and return the exit code.
+    """Report in a status line that a subtask failed and the worker stops. Return the exit code.
 
-    The JobMaster gets the failure, too, and decides about a retry. If an input of the subtask is lost, the report ends
-    the whole run, not only this worker.
+    The JobMaster gets the failure from the worker, and decides about a retry. If an input of the subtask is lost, the
+    status line says that the whole run must end.
     """
     message = f"{failure.subtask} failed, so this worker stops: {failure.cause}"
     fields: dict[str, object] = {} if failure.traceback is None else {"traceback": failure.traceback}
@@ -273,7 +275,7 @@ def report_end(
 
 
 def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[SubtaskId, ...]:
-    """Return the subtasks of the requested names, with subtasks that a rescale has added and that run with them.
+    """Return the requested subtasks, and the subtasks that a rescale has added and that run in the same worker.
 
     Raises NoSuchSubtaskError.
     """
@@ -294,7 +296,9 @@ def choose_subtasks(state: JobState, requested: Collection[str]) -> tuple[Subtas
 
 
 def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskId]) -> PreparedRun:
-    """Prepare the job by its recorded plan. Refuse another plan, or other code of ``subtasks``.
+    """Prepare the job in a worker. Refuse parameters, code or a plan that differ from the recorded ones.
+
+    Code is compared only for ``subtasks``.
 
     Raises WorkerDiffersError, and the errors of :func:`prepare`.
     """
@@ -323,7 +327,7 @@ def prepare_again(run: LoadedRun, state: JobState, subtasks: Collection[SubtaskI
 
 
 def _frozen(storage: Storage, state: JobState) -> dict[str, FrozenEnd]:
-    """Read the frozen ends of the sources. A worker freezes no ends itself (R11)."""
+    """Return source -> frozen end, without sources with splits. A worker only reads frozen ends (R11)."""
     by_split = {vertex.uid for vertex in state.graph().vertices if vertex.splits}
     ends = {
         uid: read_end(storage, f"{state.job_id}/{source.path}")

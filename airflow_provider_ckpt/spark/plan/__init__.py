@@ -1,1 +1,1 @@
-"""The plan of a job: the DataFrames of its queries, and their comparison with earlier runs."""
+"""The plan of a job: its graph, the DataFrames of its queries, and comparisons of both with earlier runs."""

@@ -1,4 +1,4 @@
-"""Builder of the DataFrame of a vertex from readers, unions by name, and the user's functions."""
+"""Builder of a vertex's DataFrame. It calls the user's functions with readers, and with unions of their inputs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _HINTS = {
     "pyspark.pandas.DataFrame": ", such as frame.to_spark()",
 }
 EdgeFrame = Callable[[str, bool], DataFrame]
-"""Function of (edge uid, flag) that returns a frame that reads the edge. With flag True, it holds back event time."""
+"""Function from (edge uid, hold) to the frame that reads the edge. If hold is True, the frame holds back event time."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class BuiltQuery:
     stateful: bool
     joins_streams: bool = False
     final: bool = False
-    """True if only the last micro-batch is published, in output mode "complete" (:mod:`..query.final_answer`)."""
+    """True if only the last micro-batch is published, because it has the final answer (:mod:`..query.final_answer`)."""
     changes_rows: bool = False
-    """True if a published row may replace an earlier row."""
+    """True if the query may publish a row that replaces an earlier row, such as a group's new total."""
 
     @property
     def schema(self) -> StructType:
@@ -93,25 +93,25 @@ class BuiltQuery:
 
 @dataclass
 class SourceCalls:
-    """Calls of source functions, for streaming or for batch. The source of each call is recorded in ``reads``."""
+    """Caller of the users' functions, for streaming or for batch. It checks what each source's function reads."""
 
     spark: SparkSession
     streaming: bool
     limit: int | None = None
     ends: Mapping[str, FrozenEnd] = field(default_factory=dict)
-    """Bounded source -> its frozen end, for the sources that are frozen."""
+    """Bounded source -> its frozen end. Sources whose end is not frozen are left out."""
     guard: EventTimeGuard | None = None
-    """Event-time rule of a running query; None if the query is only planned."""
+    """Setter of watermarks for a running query; None if the query is only planned."""
     followed: Collection[str] = ()
     """Bounded sources whose files a live source leaves out. Such a bounded source reads only the files of its list."""
     reads: dict[str, SourceReads] = field(default_factory=dict)
     _operators: dict[str, Operator] = field(default_factory=dict)
     _checked: set[str] = field(default_factory=set)
     _topics: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Source uid -> its topics. They are kept, because planning may call a source's function twice."""
+    """Source uid -> (topic name -> topic id). Planning may call a source's function twice; brokers are queried once."""
 
     def __call__(self, operator: Operator, *, hold: bool = False) -> DataFrame:
-        """Call a source's function and check the result. ``hold``: True if a streaming source holds back event time."""
+        """Call a source's function, check its reads, and return its frame. ``hold``: True to hold back event time."""
         reader = self._reader(operator, hold)
         frame = _called(self.spark, operator, reader)
         self.reads[operator.uid], self._operators[operator.uid] = reader.reads, operator
@@ -142,7 +142,7 @@ class SourceCalls:
         return _with_watermark(operator, frame, self.guard)
 
     def transform(self, operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
-        """Call a transform's function.
+        """Call a transform's function with ``arguments`` (parameter -> frame), and return its result.
 
         Raises what :func:`call` raises. Raises NothingToReadError if a column is missing because a bounded source has
         no file.
@@ -154,7 +154,10 @@ class SourceCalls:
             raise nothing_to_read(self.spark, sources, error.__cause__) or error from error.__cause__
 
     def _check_names(self, operator: Operator, reads: SourceReads) -> None:
-        """Refuse names of files and topics that a query could not read. Only files that exist now are checked."""
+        """Refuse names of files and Kafka options that a query could not use. Each source is checked only once.
+
+        Only files that exist now are checked. The ids of a source's topics are stored in ``reads``.
+        """
         if not reads.has_end:
             return
         if operator.uid in self._checked:
@@ -205,7 +208,7 @@ class SourceCalls:
 
 
 def _called(spark: SparkSession, operator: Operator, reader: StreamReader | BatchReader) -> DataFrame:
-    """Call a source's function.
+    """Call a source's function with its reader. If a folder is missing, empty or misread, raise an error that says so.
 
     Raises what :func:`call` raises, NothingToReadError, UnreadableFileError.
     """
@@ -219,7 +222,10 @@ def _called(spark: SparkSession, operator: Operator, reader: StreamReader | Batc
 
 
 def _with_watermark(operator: Operator, frame: DataFrame, guard: EventTimeGuard | None) -> DataFrame:
-    """Return the frame with the operator's watermark. Raises UnfitSourceError for a watermark that Spark refuses."""
+    """Return a source's frame with the watermark that the source declares, if any.
+
+    Raises UnfitSourceError for a watermark that Spark refuses.
+    """
     uid, max_ahead = operator.uid, operator.max_ahead
     if operator.watermark is None:
         return frame if guard is None else guard.of_input(frame, None, uid=uid, max_ahead=max_ahead)
@@ -262,9 +268,9 @@ def call(operator: Operator, arguments: Mapping[str, object]) -> DataFrame:
 
 
 def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
-    """Return the error for a function that returned ``result``, which is no DataFrame of Spark.
+    """Return the error for an operator whose function returned ``result``, which is no DataFrame of Spark.
 
-    The error names the package of the result's type, because other packages have DataFrames, too.
+    Its message names the package of the result's type, because other packages have DataFrames, too.
     """
     kind = type(result)
     package = "pyspark.pandas" if kind.__module__.startswith("pyspark.pandas") else kind.__module__.partition(".")[0]
@@ -279,7 +285,7 @@ def no_dataframe(operator: Operator, result: object) -> UnsupportedQueryError:
 
 
 def _activate(arguments: Iterable[object]) -> None:
-    """Make the session active, because user functions call ``SparkSession.getActiveSession()`` in any thread."""
+    """Make the Spark session of an argument active in this thread, for functions that call ``getActiveSession()``."""
     for argument in arguments:
         spark = argument.sparkSession if isinstance(argument, DataFrame) else getattr(argument, "_spark", None)
         if isinstance(spark, SparkSession):
@@ -291,7 +297,8 @@ class QueryBuilder:
     """Builder of the DataFrame of one vertex.
 
     Args:
-        recorded_unions: the unions as they were when no input was left out.
+        edge_frame: called for each edge that the query reads.
+        recorded_unions: the unions as they were when no input was left out; None if none were recorded.
         unordered: bounded inputs whose rows are not in the order of event time.
         is_read: True if other queries or jobs read the output of the vertex.
     """
@@ -312,9 +319,9 @@ class QueryBuilder:
         self._is_read = is_read
         self._unordered = unordered
         self._follows_event_time = any(operators[uid].watermark is not None for uid in vertex.operators)
-        """True if the query has a watermark. A watermark of a user's function is known only after the first build."""
+        """True if a source declares a watermark, or a build has found a watermark that a user's function has set."""
         self._holding: frozenset[str] = frozenset()
-        """Inputs that hold back event time in the last build."""
+        """Sources and edges that hold back event time in the last build."""
         self._vertex = vertex
         self._edges = {(edge.operator, edge.producer): edge.uid for edge in edges}
         self._calls = calls
@@ -328,7 +335,14 @@ class QueryBuilder:
         self._without: frozenset[str] = frozenset()
 
     def build(self, without: frozenset[str] = frozenset(), *, hold: bool = True) -> BuiltQuery:
-        """Build the query. ``without``: sources and edges that have ended, and that the query leaves out."""
+        """Build the query and return it. Refuse watermarks on windows, and names of internal files.
+
+        Args:
+            without: ended sources and edges, which the query leaves out.
+            hold: False if no input may hold back event time.
+
+        Raises UnsupportedQueryError, and what the functions of the job raise.
+        """
         output = self._output(without, hold)
         if not self._follows_event_time and has_watermark(output):
             self._follows_event_time = True
@@ -385,14 +399,15 @@ class QueryBuilder:
         return output
 
     def holds_event_time(self, uid: str) -> bool:
-        """Return whether an input holds back event time in the last build. No row of such an input is late."""
+        """Return whether source or edge ``uid`` holds back event time in the last build, so its rows are never late."""
         return uid in self._inputs_that_hold(self._without)
 
     def _inputs_that_hold(self, without: frozenset[str]) -> frozenset[str]:
-        """Return the inputs that hold back event time (R12, R13).
+        """Return the sources and edges that hold back event time if ``without`` is left out (R12, R13).
 
-        In a query with a live input, an input that cannot be left out at its end would hold back event time for ever. A
-        query without live inputs ends with its inputs, and then outputs its last windows.
+        These are the unordered bounded inputs. In a query with a live input, an input that cannot be left out at its
+        end is excluded, because it would hold back event time for ever. A query without live inputs ends with its
+        inputs, and then outputs its last windows.
         """
         if not self._calls.streaming:
             return frozenset()
@@ -401,7 +416,10 @@ class QueryBuilder:
         )
 
     def can_drop(self, uid: str, dropped: frozenset[str]) -> bool:
-        """Return whether every parameter has an input without ``uid`` and ``dropped``."""
+        """Return whether the query can be built if the inputs ``dropped`` and ``uid`` are left out.
+
+        No function may lose all inputs of one parameter and keep inputs of another parameter.
+        """
         try:
             return self._remains(self._vertex.uid, dropped | {uid}, top=True)
         except _NotDroppable:
@@ -474,7 +492,7 @@ class QueryBuilder:
         return united
 
     def _may_get_event_time(self, consumer: str, uid: str) -> bool:
-        """Return whether the rows of an input come from one source or edge that holds back event time."""
+        """Return whether all rows of a consumer's input come from one source or edge that holds back event time."""
         leaves = self._leaves(consumer, uid)
         return len(leaves) == 1 and leaves <= self._inputs_that_hold(self._without)
 
@@ -505,10 +523,10 @@ def _check_stream(operator: Operator, frame: DataFrame) -> None:
 def _refuse_other_streams(
     operator: Operator, streams_by_input: Mapping[str, Counter[str]], reads: Counter[str]
 ) -> None:
-    """Refuse a function that does not read each of its streams exactly once.
+    """Refuse an operator whose result does not read each stream of its inputs as often as the inputs do.
 
     Spark notices a stream that is read twice only when the query starts, and then each attempt fails. If a stream is
-    not read, Spark forgets its read position.
+    not read, Spark forgets its read position. ``reads``: stream -> how often the result reads the stream.
     """
     about: dict[str, Any] = {"uid": operator.uid, "location": operator.location}
     unread = sorted(uid for uid, input_streams in streams_by_input.items() if input_streams - reads)
@@ -534,4 +552,4 @@ def _refuse_other_streams(
 
 
 class _NotDroppable(Exception):
-    """A parameter that would have no input if an input were left out."""
+    """A function that would lose all inputs of one parameter, but keep inputs of another parameter."""

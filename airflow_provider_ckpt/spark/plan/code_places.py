@@ -1,8 +1,8 @@
-"""Folders whose code a request or a journal may name.
+"""Folders whose code a driver runs if a request or a journal names it.
 
 Anyone who may write to a root can write a request that names a file. So a driver runs only files in the folder or
-package of the job's own file, or in folders that the start of the driver adds. A file below a root or in the folder of
-a sink is always refused, because permission to write data is not permission to run code.
+package of the job's own file, or in folders that the user adds when the driver starts. A file below a root or in a
+sink's folder is always refused. Permission to write data is not permission to run code.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from airflow_provider_ckpt.storage.root import ROOT_MARKER
 
 @dataclass(frozen=True)
 class CodePlaces:
-    """Folders of a run that may hold code. They are compared without importing anything.
+    """Folders whose code a run may use, and folders with data, whose code it refuses. Checks import nothing.
 
     Attributes:
         job: reference of the job's own file or module.
-        added: further folders, from the start of the driver (``allow_code_from``).
+        added: further folders that the user has allowed at the start of the driver (``allow_code_from``).
         written: URIs or paths of folders with data: the job's root, and the folders of its sinks and sources.
     """
 
@@ -45,13 +45,13 @@ class CodePlaces:
     def of(
         cls, job: HasSinks, options: RunOptions, root: Location, reads: Mapping[str, SourceReads] | None = None
     ) -> CodePlaces:
-        """Return the places of a run of ``job``. ``reads``: source -> its reads; None if they are not planned."""
+        """Return the places for a run of ``job``. ``reads``: source -> its reads; None if no source is planned."""
         outputs = [folder.uri for operator in job.sinks for folder in operator.sink.spark_folders(root.options)]
         places = cls(options.job, options.allow_code_from, (root.uri, *outputs))
         return places if reads is None else places.without_input(reads.values())
 
     def without_input(self, reads: Iterable[SourceReads]) -> CodePlaces:
-        """Return these places with the folders of ``reads`` refused, except folders around the job's own code."""
+        """Return a copy that also refuses code in folders of sources, except folders around the job's own code."""
         paths = [path for read in reads if read.is_file for path in read.paths]
         own_folders = _own_folders(self.job)
         inputs = [path for path in paths if not any(lies_in(folder, path) for folder in own_folders)]
@@ -63,7 +63,7 @@ class CodePlaces:
         return own_code is not None and own_code == _module_and_files(reference)
 
     def check(self, reference: str) -> None:
-        """Refuse a reference whose code is in no allowed folder.
+        """Refuse a reference whose code is in a folder with data, or in no allowed folder. Allow the job's own file.
 
         Raises ForeignCodeError, and what :func:`path_of` raises.
         """
@@ -73,10 +73,11 @@ class CodePlaces:
             self._check_place(reference, place)
 
     def check_of(self, reference: str) -> Callable[[str], None] | None:
-        """Return a check of the real path of each file, to call before it is read; None for the job's own module.
+        """Return a function that refuses a file by its real path; None if ``reference`` is the job's own module.
 
-        :meth:`check` alone is not enough. A link may change before its file is read, and a package may import from
-        other folders. If the first file is the job's own, the check allows all its imports.
+        Call the function before each file is read. :meth:`check` alone is not enough. A link may change before its file
+        is read, and a package may import from other folders. If the first file is the job's own, the function allows
+        all files.
         """
         own_code = _own_code(self.job)
         if own_code is not None and own_code[0] and self.is_own(reference):
@@ -116,11 +117,11 @@ class CodePlaces:
             )
 
     def folders(self) -> tuple[str, ...]:
-        """Return the folders that may hold code. The folders of the job's own code are first."""
+        """Return the folders whose code may run: first the folders of the job's own code, then the added folders."""
         return tuple(dict.fromkeys([*_own_folders(self.job), *map(os.path.realpath, self.added)]))
 
     def _written_above(self, place: str) -> str | None:
-        """Return the data folder around ``place``, as text for a message; None if there is none."""
+        """Return the data folder around ``place``, as text for a message; None if no data folder is around it."""
         for uri in self.written:
             if lies_in(place, uri):
                 return f"{uri}, where data is written"
@@ -136,7 +137,7 @@ class CodePlaces:
 
 
 def _module_and_files(reference: str) -> tuple[str, tuple[str, ...]]:
-    """Return (module, paths) of a reference. For a file, the module is "", and the paths are only the file's.
+    """Return (module name, paths) of a reference. For a file, return "" and the file's path.
 
     The paths of a module are the folders of the packages around it, then its own file or folders.
     """
@@ -162,7 +163,7 @@ def _places(spec: ModuleSpec) -> list[str]:
 
 
 def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return (module, paths) of the job's own reference; None if its file is gone."""
+    """Return :func:`_module_and_files` of the job's own reference; None if the job's file is gone."""
     try:
         return _module_and_files(job)
     except CkptError:
@@ -170,7 +171,10 @@ def _own_code(job: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _own_folders(job: str) -> list[str]:
-    """Return the folder of the job's own file. For a file in a package, return the folder of the package."""
+    """Return the folders of the job's own file or module; empty if its file is gone.
+
+    For code in a package, that is the folder of the outermost package. Otherwise it is the folder around the file.
+    """
     own_code = _own_code(job)
     if own_code is None:
         return []
@@ -181,7 +185,7 @@ def _own_folders(job: str) -> list[str]:
         [path] = places
         above, package = package_around(os.path.dirname(path))
         return [os.path.join(above, package) if package else above]
-    # the folder of a module without a package counts, unless it holds installed modules
+    # for a module without a package, return its folder, unless the folder has installed modules
     return [os.path.dirname(place) if place.endswith(".py") and not is_foreign(place) else place for place in places]
 
 

@@ -1,4 +1,4 @@
-"""The plan of a job: its graph, and its queries with their schemas. Jobs that cannot run are refused here."""
+"""Planning of a job: its graph, and its queries with their schemas. A job that could not run is refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 log = logging.getLogger(__name__)
 DEFAULT_LIMIT = 128 * 1024 * 1024
-"""Bytes that a bounded file source reads in a micro-batch. A limit is needed so that live sources are not starved."""
+"""Maximum number of bytes that a bounded file source reads in a micro-batch, so that live sources are not starved."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class JobPlan:
     """Source uid -> format, paths and options of its function."""
     definition: JobDefinition
     changeable: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Sink uid -> keys of its definition that may change between two runs."""
+    """Sink uid -> keys of the sink's definition whose values may change between two runs."""
     unions: Mapping[str, Unions] = field(default_factory=dict)
     """Vertex uid -> its unions. Finished vertices are left out."""
     splits: PlannedSplits = field(default_factory=PlannedSplits)
     sink_inputs: Mapping[str, SinkInput] = field(default_factory=dict)
     """Sink uid -> description of its input. Sinks of finished queries are left out."""
     changing: frozenset[str] = frozenset()
-    """Vertices with output rows that may replace earlier rows."""
+    """Vertices whose output may have rows that replace earlier rows."""
     lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Vertex of a streaming job -> folders of lookup files, which its query lists only when it starts."""
 
@@ -80,16 +80,16 @@ class JobPlan:
         return {uid: plain(schema).json() for uid, schema in self.schemas.items()}
 
     def topics(self) -> dict[str, Mapping[str, str]]:
-        """Return Kafka source -> (topic name -> topic id), for the sources that are read."""
+        """Return Kafka source -> (topic name -> topic id), for the sources whose topics have known ids."""
         return {uid: read.topics for uid, read in self.reads.items() if read.topics}
 
     def state_partitions(self) -> dict[str, int]:
-        """Return vertex -> number of its state partitions, for queries that keep state."""
+        """Return vertex -> how many partitions its state has. Vertices without state are left out."""
         vertices = self.definition.vertices.items()
         return {uid: number for uid, vertex in vertices if (number := vertex.shuffle_partitions) is not None}
 
     def has_event_time(self) -> bool:
-        """Return whether any query follows event time. The order of its input rows then matters."""
+        """Return whether any query has a watermark, so that the order of its input rows matters."""
         return any(vertex.event_time for vertex in self.definition.vertices.values())
 
     def stateful(self) -> frozenset[str]:
@@ -97,7 +97,7 @@ class JobPlan:
         return frozenset(uid for uid, vertex in self.definition.vertices.items() if vertex.stateful)
 
     def aligned(self) -> bool:
-        """Return whether barriers must be aligned, so that sinks at different depths show the same prefix (R24)."""
+        """Return whether barriers must be aligned, because sinks have unlike numbers of queries before them (R24)."""
         return len(set(self.graph.sink_depths().values())) > 1
 
 
@@ -114,7 +114,8 @@ def plan_job(
 ) -> JobPlan:
     """Return the plan of a job, without reading data.
 
-    Every query is analysed. The user's functions are called, except functions of finished parts (``done``).
+    Every query is analysed. The user's functions are called, except functions of sources and vertices that ``done`` has
+    as finished. ``done``: None for a job without earlier runs. ``splits``: None for a job without splits.
 
     Raises InvalidInputError.
     """
@@ -136,12 +137,18 @@ def plan_job(
 
 
 def _mode(options: RunOptions, done: FinishedWork) -> Mode:
-    """Return the mode that this run asks for, or else the mode of the first run. Another check refuses a change."""
+    """Return the mode of this run's options. If it is "auto", return the recorded mode of the first run, if any.
+
+    :func:`check_resumable` refuses a change of the mode.
+    """
     return options.mode if options.mode != "auto" or done.mode is None else done.mode
 
 
 def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bool:
-    """Return whether a bounded source is read in its consumer's query. The first run decides that for later runs."""
+    """Return whether an unbounded consumer reads a bounded source in its own query.
+
+    If the first run did not, no later run does. If the first run did, a source that has not finished is checked again.
+    """
     recorded = done.inline.get(uid)
     if recorded is not None and (uid in done.over or not recorded):
         return recorded
@@ -149,7 +156,7 @@ def _is_inline(job: Job, uid: str, calls: SourceCalls, done: FinishedWork) -> bo
 
 
 def declared(job: Job, mode: RuntimeMode, params: Mapping[str, str]) -> JobDefinition:
-    """Return the part of the definition that is known without calling the user's functions."""
+    """Return the parts of a job's definition that are known without calling the user's functions."""
     return _definition(job, mode, {}, {}, params)
 
 
@@ -178,7 +185,8 @@ def _definition(
 def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
     """Return whether an unbounded consumer can read a bounded source in its own query.
 
-    The source's end must be frozen before it is read. No operator between the source and the consumer may keep state.
+    For that, it must be possible to freeze the source's end before it is read. The operators between the source and the
+    consumer must have a single input each, and no state.
     """
     frame = calls(job.operators[uid])
     if not calls.reads[uid].has_end:
@@ -192,7 +200,7 @@ def _can_inline(job: Job, uid: str, calls: SourceCalls) -> bool:
 
 
 def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
-    """Return the state that a query keeps; empty, with a warning, if Spark's plan cannot be read."""
+    """Return descriptions of the state that a query keeps; empty, with a warning, if Spark's plan cannot be read."""
     try:
         return tuple(kept_state(built.frame))
     except Py4JError as error:
@@ -202,7 +210,7 @@ def _readable_state(uid: str, built: BuiltQuery) -> tuple[KeptState, ...]:
 
 
 class _Planner:
-    """Planner of a job, vertex by vertex. ``nothing``: an empty folder that stands for future result partitions."""
+    """Planner of a job, vertex by vertex. ``nothing``: an empty folder, which is read in place of result partitions."""
 
     def __init__(
         self,
@@ -222,9 +230,9 @@ class _Planner:
         self.unions: dict[str, Unions] = {}
         self.sink_inputs: dict[str, SinkInput] = {}
         self._mixed: set[str] = set()
-        """Vertices whose output has rows of several sources that are read at different speeds."""
+        """Vertices whose output mixes rows of several sources or splits, so that event time may jump back and forth."""
         self.changing: dict[str, str] = {}
-        """Vertex with output rows that may replace earlier rows -> output mode that causes the replacement."""
+        """Vertex whose output may have rows that replace earlier rows -> output mode that causes this."""
         self.lookups: dict[str, tuple[str, ...]] = {}
 
     def plan(self, vertex: JobVertex) -> None:
@@ -289,7 +297,7 @@ class _Planner:
         self._check_sinks(vertex, built.frame, self.changing.get(vertex.uid, "append"))
 
     def _plan_splits(self, vertex: JobVertex) -> None:
-        """Plan a source by its first split, because all splits have the same columns. The rows are in no order."""
+        """Plan a source with splits by the DataFrame of its first split, because all splits have the same columns."""
         operator = self._job.operators[vertex.uid]
         frame = split_frame(self._spark, operator, self._splits.lists[vertex.uid][0])
         self.schemas[vertex.uid] = plain(frame.schema)
@@ -298,10 +306,10 @@ class _Planner:
         self._check_sinks(vertex, frame, "append")
 
     def _shuffle_partitions(self, uid: str, built: BuiltQuery) -> int | None:
-        """Return the number of state partitions of a streaming query; None if the query keeps no state.
+        """Return how many partitions the state of a streaming query has; None if the query keeps no state.
 
-        Existing state has a recorded number, because Spark does not always record it and cannot read the state with
-        another number. New state gets the session's number.
+        A number that a request has set comes first, then the number that an earlier run has recorded. Spark does not
+        always record it, and cannot read the state with another number. New state gets the session's number.
         """
         if not (built.stateful and self._calls.streaming):
             return None
@@ -314,9 +322,9 @@ class _Planner:
     def _follow_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark on mixed rows, and record whether the vertex itself mixes rows.
+        """Refuse a watermark on an edge whose rows are mixed, and record in ``_mixed`` whether this vertex mixes rows.
 
-        Finished sources count, because their rows are still in the output.
+        Its finished sources count as well, because their rows are still in its output.
         """
         edges = self._graph.inputs(vertex.uid)
         for edge in edges:
@@ -345,7 +353,10 @@ class _Planner:
             self._mixed.add(vertex.uid)
 
     def _follow_changes(self, vertex: JobVertex, built: BuiltQuery, dropped: frozenset[str]) -> None:
-        """Refuse state over rows of another query that replace earlier rows. Spark refuses it only within one query."""
+        """Refuse state over rows of another query that replace earlier rows. Record whether this vertex has such rows.
+
+        Spark itself refuses such state only within one query.
+        """
         edges = [edge for edge in self._graph.inputs(vertex.uid) if edge.uid not in dropped]
         changing = [edge.producer for edge in edges if edge.producer in self.changing]
         if changing and built.stateful:
@@ -365,7 +376,7 @@ class _Planner:
             self.changing[vertex.uid] = self.changing[changing[0]]
 
     def _follow_changes_of_ended(self, vertex: JobVertex) -> None:
-        """Record whether rows of a finished vertex may replace earlier rows. Consumers may still have to read them."""
+        """Record whether a finished vertex has output rows that replace earlier rows. Consumers may still read them."""
         modes: list[str] = [self._job.operators[uid].output_mode for uid in vertex.operators]
         producers = [edge.producer for edge in self._graph.inputs(vertex.uid)]
         modes += [self.changing[uid] for uid in producers if uid in self.changing]
@@ -401,7 +412,7 @@ class _Planner:
             self.sink_inputs[uid] = sink_input
 
     def _writes_files(self, vertex: JobVertex) -> bool:
-        """Return whether Spark writes the rows of the vertex to files. The files are for a consumer or a sink."""
+        """Return whether Spark writes the rows of the vertex to files, for a consumer, several sinks or a file sink."""
         sinks = [self._job.operators[uid].sink for uid in vertex.sinks]
         return self._graph.publishes(vertex.uid) or len(sinks) != 1 or any(sink.spark_folders({}) for sink in sinks)
 
@@ -454,9 +465,10 @@ class _Planner:
     def _check_event_time(
         self, vertex: JobVertex, builder: QueryBuilder, built: BuiltQuery, bounded: set[str], dropped: frozenset[str]
     ) -> None:
-        """Refuse a watermark that a bounded and a live input share, because it would make rows of history late (R13).
+        """Refuse a watermark after the union of a bounded and a live input. It would make rows of history late (R13).
 
-        Also refuse a bounded input with a watermark that cannot be left out at its end, because event time would stop.
+        Also refuse a bounded input with its own watermark if the query cannot leave this input out at its end. The
+        event time of the other inputs would stop.
         """
         location = self._job.operators[vertex.uid].location
         if watermark_over_union(built.frame):
@@ -479,7 +491,7 @@ class _Planner:
                 )
 
     def _check_idle_timeouts(self, vertex: JobVertex) -> None:
-        """Refuse ``idle_timeout`` for a source whose rows this query reads from another query."""
+        """Refuse ``idle_timeout`` for a source whose rows this query reads from another query, besides other inputs."""
         for edge in self._graph.inputs(vertex.uid) if self._unites(vertex) else ():
             for uid in sorted(self._graph.upstream_sources(edge.producer)):
                 source = self._job.operators[uid]

@@ -1,4 +1,4 @@
-"""Checks that a query can run on without its bounded inputs after they have ended (R2)."""
+"""Checks that a query stays the same when its bounded inputs have ended and are left out (R2)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from airflow_provider_ckpt.spark.query.unions import shape
 from airflow_provider_ckpt.spark.query.united_event_times import unlike_event_times, uses_event_time
 
 _ALL_SETS = 3
-"""Number of bounded inputs up to which all combinations are checked. With more: each input alone, and all together."""
+"""Maximum number of bounded inputs whose combinations are all tried. If there are more, try each alone, and all."""
 
 
 def check_like_event_times(operator: Operator, built: BuiltQuery, names: Mapping[str, str]) -> None:
-    """Refuse state by event time if some inputs of a union have no event time. ``names``: edge -> its producer.
+    """Refuse a query with state by event time if only some inputs of a union have event time.
+
+    ``names``: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError.
     """
@@ -54,12 +56,12 @@ def check_left_out(
     dropped: frozenset[str],
     names: Mapping[str, str],
 ) -> None:
-    """Refuse a query that changes if some of its bounded inputs are left out.
+    """Refuse a query whose columns, state or event time would change if some of its bounded inputs were left out.
 
     Args:
-        builder: builder of the query that knows the unions of all inputs.
+        builder: builder of the query, with the recorded unions of all inputs.
         built: the query without ``dropped``, which are inputs that have already ended.
-        bounded: the sources and edges that will end.
+        bounded: bounded sources and edges that have not ended.
         names: edge -> its producer, for messages.
 
     Raises UnsupportedQueryError, and what the functions of the job raise.

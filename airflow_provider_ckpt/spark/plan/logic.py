@@ -1,4 +1,4 @@
-"""Functions of other versions of the job, assigned to operators while the job ran (R21)."""
+"""Functions from other versions of the job's file, which requests have assigned to operators of a running job (R21)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from airflow_provider_ckpt.storage.location import Location
 
 @dataclass(frozen=True)
 class OtherContents:
-    """A reference whose file, or a module that the file imports, has changed since the assignment."""
+    """A reference whose code has changed since its function was assigned: its file, or a module that the file imports.
+
+    ``given`` is the digest at the assignment, and ``found`` the digest of the current files.
+    """
 
     reference: str
     given: str
@@ -32,46 +35,48 @@ class OtherContents:
 
 
 class LogicLoader:
-    """Loader of versions of the job. A process has one loader, and all threads may use it.
+    """Loader of versions of the job. A version is the job's file or another file, with a digest of its code.
 
-    Each version is read once and kept in memory. So all queries and attempts run the same functions until another
-    version is assigned.
+    A process has one loader for all threads. Each version is read once and kept in memory. So all queries and attempts
+    run the same functions until another version is assigned.
 
     Attributes:
         location: location of the root, for functions that read other jobs.
         places: folders whose code may be loaded.
-        changed: references whose files differ from the digest in the journal.
+        changed: references whose files no longer have the requested digest. The current files are used instead.
     """
 
     def __init__(self, params: Mapping[str, str], location: Location, places: CodePlaces) -> None:
         self._params, self._location, self.places = params, location, places
         self._versions: dict[tuple[str, str], Version] = {}
-        """(Reference, digest of its content) -> version."""
+        """(Reference, digest of its code) -> version that was read when the code had this digest."""
         self._replacements: dict[tuple[str, str | None], Version] = {}
         """(Reference, requested digest) -> version that was read instead, because the files had changed."""
         self._lock = threading.Lock()
         self.changed: list[OtherContents] = []
 
     def __call__(self, reference: str, digest: str | None = None) -> Mapping[str, Operator]:
-        """Return the operators of the version with this digest. If no such version is loaded, read the current files.
+        """Return operator uid -> operator, from the loaded version of ``reference`` with this digest.
+
+        If no such version is loaded, read the current files, whatever their digest is.
 
         Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).job.operators
 
     def digest_of(self, reference: str, digest: str | None) -> str:
-        """Return the digest of the version that is used for ``digest``. The two differ if the files have changed.
+        """Return the digest of the version that is used when ``digest`` is requested. It differs if files have changed.
 
         Raises the errors of loading a job's file.
         """
         return self._version(reference, digest).digest
 
     def with_read_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with the digests of the versions that this process has read."""
+        """Return ``settings`` with the digests of the versions that this process uses for their assigned functions."""
         return {uid: replace(setting, digests=self._digests(setting)) for uid, setting in settings.items()}
 
     def with_missing_digests(self, settings: Settings) -> dict[str, VertexSettings]:
-        """Return ``settings`` with missing digests added, so that a later run can report changed files."""
+        """Return ``settings`` with missing digests of assigned functions added, so that later runs can detect edits."""
         read = self.with_read_digests(settings)
         return {
             uid: replace(setting, digests={**read[uid].digests, **setting.digests}) for uid, setting in settings.items()
@@ -100,14 +105,14 @@ class LogicLoader:
         return version or self._replacements.get((reference, digest))
 
     def read(self, reference: str) -> str:
-        """Read the current files again, and return their digest.
+        """Read the current files of ``reference`` again, and return the digest of their code.
 
         Raises the errors of loading a job's file.
         """
         return self._read(reference).digest
 
     def _read(self, reference: str) -> Version:
-        """Read the current files. The lock is not held, because a file that hangs must not block other threads."""
+        """Read the current files of ``reference``. Do not hold the lock, because a file may hang when it is loaded."""
         self.places.check(reference)
         version = load_version(reference, self._params, self.places.check_of(reference))
         with self._lock:
@@ -121,6 +126,6 @@ class LogicLoader:
 
 
 def ship_functions(loaded: LoadedJob) -> None:
-    """Make Spark send the job's functions by value, if executors cannot import them."""
+    """If executors cannot import the job's module, make Spark send them the code of its functions (by value)."""
     if loaded.by_value:
         cloudpickle.register_pickle_by_value(loaded.module)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Sources with splits in a plan: their lists of splits, the number of their subtasks, and the DataFrame of a split."""
+"""Planning of sources with splits: which splits, how many subtasks, and the DataFrame of a split."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class PlannedSplits:
-    """The splits of a plan.
+    """The planned splits and subtasks of all sources with splits.
 
     Attributes:
-        lists: source -> its splits in the order of assignment. Finished sources are left out.
-        subtasks: source -> number of subtasks of its vertex.
-        readers: source -> number of its subtasks that read splits.
-        rescaled: the entries of ``readers`` that differ from the job's declaration.
-        differs: source -> how its list has changed since it was frozen.
-        uncompared: source -> why its current list could not be compared with the frozen list.
+        lists: source -> its splits, in the order in which they are assigned. Finished sources are left out.
+        subtasks: source -> how many subtasks its vertex has.
+        readers: source -> how many of these subtasks read splits.
+        rescaled: the entries of ``readers`` that differ from the parallelism in the job's file.
+        differs: source -> text on how the list of its function differs from the frozen list. Equal lists are left out.
+        uncompared: source -> why its function's list could not be compared with the frozen list.
     """
 
     lists: Mapping[str, Sequence[Split]] = field(default_factory=dict)
@@ -54,10 +54,10 @@ class PlannedSplits:
 
 
 class CurrentSplits:
-    """The lists of splits that the job's functions return now. Each function is called only once.
+    """The lists of splits that the functions of the job's sources return. Each function is called only once.
 
-    A failure is stored, too. If a second call succeeded, a short failure of a service would look like a changed
-    definition.
+    A failure is stored and raised again. If a second call succeeded, a short failure of a service would look like a
+    changed definition.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class CurrentSplits:
         self._failed: dict[str, CkptError] = {}
 
     def splits_of(self, operator: Operator) -> tuple[Split, ...]:
-        """Return the splits of a source.
+        """Return the splits that the function of ``operator``, a source with splits, returns.
 
         Raises InvalidJobError, SplitsFailedError.
         """
@@ -84,7 +84,7 @@ class CurrentSplits:
 def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) -> PlannedSplits:
     """Return the splits of a job that starts without earlier progress.
 
-    ``state`` is the state of earlier runs. A number of readers that a rescale has set stays in force (R21).
+    ``state`` is the state of earlier runs. A number of subtasks that a rescale has set for a source is kept (R21).
 
     Raises InvalidJobError, SplitsFailedError.
     """
@@ -98,7 +98,7 @@ def plan_splits_from_scratch(job: Job, given: CurrentSplits, state: JobState) ->
 def plan_splits(
     job: Job, given: CurrentSplits, storage: Storage, state: JobState, over: Collection[str] = ()
 ) -> PlannedSplits:
-    """Return the splits of a job that resumes. A frozen list has priority over the list that the function returns now.
+    """Return the splits of a job that resumes. If a source's list is frozen, its function is called only to compare.
 
     Functions of finished sources (``over``) are not called.
 
@@ -125,7 +125,7 @@ def plan_splits(
         lists[uid] = read_frozen_splits(storage, f"{job_path(state.job_id)}/{frozen.path}")
         try:
             difference = _difference(lists[uid], given.splits_of(operator))
-        except (InvalidInputError, TransientError) as error:  # the frozen list is read in any case
+        except (InvalidInputError, TransientError) as error:  # the job reads the frozen list in any case
             uncompared[uid] = str(error)
         else:
             differs |= {} if difference is None else {uid: difference}
@@ -154,7 +154,7 @@ def _difference(before: Sequence[Split], current: Sequence[Split]) -> str | None
         "changed": [name for name in old if name in new and old[name] != new[name]],
     }
     changes = [f"{len(names)} {change}: {_some(names)}" for change, names in parts.items() if names]
-    return "; ".join(changes) or None  # another order is no difference
+    return "; ".join(changes) or None  # lists that differ only in order are equal
 
 
 def _some(names: Sequence[str]) -> str:
@@ -162,7 +162,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> DataFrame:
-    """Return the DataFrame that the user's function makes of a split. A batched source gets all ``splits`` in one call.
+    """Return the DataFrame that a source's function makes of the first split, or, if it is batched, of all ``splits``.
 
     Raises UnfitSourceError, and what :func:`~.builder.call` raises.
     """
@@ -191,14 +191,14 @@ def split_frame(spark: SparkSession, operator: Operator, *splits: Split) -> Data
 
 
 def named(splits: Sequence[Split]) -> str:
-    """Return the splits as text for messages."""
+    """Return a text for messages: the id of a single split, or the count of several with the first and last id."""
     if len(splits) == 1:
         return f"split {splits[0].id!r}"
     return f"{len(splits)} splits, {splits[0].id!r} to {splits[-1].id!r}"
 
 
 def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: StructType) -> DataFrame:
-    """Return the DataFrame of a split in the column order of the plan. Fields inside columns are ordered, too.
+    """Return the DataFrame of a split with its columns, and the fields inside them, in the order of ``planned``.
 
     Raises UnfitSourceError if the split's columns or their types differ from the plan.
     """
@@ -219,7 +219,7 @@ def as_planned(operator: Operator, split: Split, frame: DataFrame, planned: Stru
 
 
 def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
-    """Return the DataFrame with columns and their fields in the order of the plan; None if it has other columns."""
+    """Return the DataFrame with columns and fields in the order of ``planned``; None if their names differ."""
     if unlike_fields(frame.schema, planned, str) is not None:
         return None
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -232,7 +232,9 @@ def _ordered(frame: DataFrame, planned: StructType) -> DataFrame | None:
 
 
 def as_one(frames: Sequence[DataFrame], partitions: int) -> DataFrame:
-    """Return the rows of all frames in at most ``partitions`` partitions. Each partition becomes a task and a file.
+    """Return a union of all frames with at most ``partitions`` partitions; with a single frame, that frame unchanged.
+
+    Each partition becomes a task and a file.
 
     The frames are united in pairs, because each union analyses the whole plan below it again.
     """

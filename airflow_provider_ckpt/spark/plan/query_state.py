@@ -1,4 +1,4 @@
-"""The state of a query, as its plan shows it: kinds, keys, and the streams of each state.
+"""The state of a query, read from Spark's plan: which operators keep state, by which keys, over which streams.
 
 When a query resumes, Spark compares only the types of a state's columns. The types stay the same if the sides of a join
 are swapped, if another key has the same type, or if sums change their order. Spark would then misread the state.
@@ -36,21 +36,21 @@ from airflow_provider_ckpt.spark.query.analysed_plan import (
 
 _EQUALITIES = frozenset({"EqualTo", "EqualNullSafe"})
 _SEED = re.compile(r"\b(randn?|shuffle|uuid)\([^()]*\)")
-"""Calls of random functions, whose seed is different in each plan."""
+"""Pattern of calls of random functions in SQL text. Their seed, which differs in each plan, is removed."""
 _LITERAL = re.compile(r"(INTERVAL )?'(?:[^'\\]|\\.)*'")
 _MANY = 50
-"""Number of aggregate expressions above which the expressions are recorded instead of their calls."""
+"""Maximum number of aggregate expressions whose single calls are read. If there are more, only expressions are read."""
 _NUMBER = re.compile(r"(?<![\w.`])\d+(?:\.\d+)?(?:E-?\d+)?[A-Z]*(?![\w.`])")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of a plan, by column id.
+    """Facts about the columns of a plan. With them, an expression has the same text in each plan of the same query.
 
     Attributes:
-        streams: column -> its stream.
-        generated: column that Spark generated -> its expression.
-        uses_current_time: True if numbers and times in the plan are different each time.
+        streams: column id -> name of the stream that has the column.
+        generated: id of a column that Spark generated -> its expression.
+        uses_current_time: True if the plan contains the current time, so that numbers and times differ in each plan.
     """
 
     streams: Mapping[int, str]
@@ -58,7 +58,10 @@ class Columns:
     uses_current_time: bool
 
     def name_of(self, column: Any, *, with_streams: bool, anonymous: bool = False) -> str:
-        """Return a column as text. ``anonymous``: True if its name must be hidden."""
+        """Return a column as text: its name, or its expression if Spark generated the column.
+
+        ``with_streams``: True to put the stream before the name. ``anonymous``: True to write "_" instead of the name.
+        """
         name, number = str(column.name()), int(column.exprId().id())
         if number in self.generated:
             return _text(self.generated[number], self, with_streams=with_streams, anonymous=anonymous)
@@ -68,10 +71,10 @@ class Columns:
 
 
 def kept_state(frame: DataFrame) -> list[KeptState]:
-    """Return the state of each stateful operator, starting at the output.
+    """Return a description of the state of each stateful node in a frame's plan, from the output on.
 
-    The optimised plan is read, because Spark keeps state by it. It has WHERE conditions as keys of a join, and sums in
-    the order of the last ``select``.
+    The optimised plan is read, because Spark lays out state by this plan. In it, WHERE conditions are keys of a join,
+    and sums have the order of the last ``select``. If Spark cannot optimise the plan, the analysed plan is read.
     """
     written = analysed(frame)
     try:
@@ -112,14 +115,14 @@ def _keys_of(kind: str, node: Any, columns: Columns) -> list[str]:
 
 
 def _distinct_texts(expressions: Iterable[Any], columns: Columns) -> list[str]:
-    """Return the expressions as texts. If two texts are equal, name the streams of the columns in all texts."""
+    """Return the expressions as texts. If two texts are equal, put the stream before each column name in all texts."""
     keys = list(expressions)
     plain = [_text(key, columns) for key in keys]
     return plain if len({*plain}) == len(plain) else [_text(key, columns, with_streams=True) for key in keys]
 
 
 def _grouping(node: Any) -> list[str]:
-    """Return the keys of arbitrary state; empty if the operator has no such keys."""
+    """Return the key columns of a node with arbitrary state; empty if the node's kind has no such keys."""
     with suppress(Py4JError):
         return [str(attribute.name()) for attribute in each(node.groupingAttributes())]
     with suppress(Py4JError):
@@ -129,10 +132,10 @@ def _grouping(node: Any) -> list[str]:
 
 
 def _text(expression: Any, columns: Columns, *, with_streams: bool = False, anonymous: bool = False) -> str:
-    """Return an expression as text that is equal in each plan.
+    """Return an expression as text that is equal in each plan of the same query.
 
-    Table names and random seeds are removed, and times, too, if the plan uses the current time. A short digest replaces
-    each literal, because a literal may be a secret, and journal and errors show the text.
+    Table names and random seeds are removed. If the plan uses the current time, numbers and quoted texts become "#".
+    Otherwise a short digest replaces each quoted text, because it may be a secret, and journal and errors show it.
     """
     text = str(expression.sql())
     if columns.uses_current_time:
@@ -156,10 +159,9 @@ def _digest(literal: re.Match[str]) -> str:
 
 
 def _calls(node: Any, columns: Columns) -> tuple[str, ...]:
-    """Return the distinct aggregate calls in the order of their use, because Spark keeps the state of each call once.
+    """Return an aggregation's distinct calls, in the order of their use. Spark keeps each call's state only once.
 
-    If there are very many expressions, return the expressions instead, because reading each call costs a call of the
-    JVM.
+    If there are more than ``_MANY`` expressions, return whole expressions, because each read costs a call of the JVM.
     """
     expressions = node.aggregateExpressions()
     if expressions.size() > _MANY:
@@ -178,7 +180,10 @@ def _aggregates(expression: Any) -> Iterator[Any]:
 
 
 def _equality(node: Any, left: Any, right: Any, columns: Columns) -> str | None:
-    """Return both sides of a join key as text; None for a comparison with a constant, or within one side."""
+    """Return a join key as the text "left = right"; None if ``node`` compares with a constant, or within one side.
+
+    ``node``: an equality in the condition of the join. ``left`` and ``right``: the joined plans.
+    """
     first, second = node.left(), node.right()
     for left_side, right_side in ((first, second), (second, first)):
         if _is_of(left_side, left) and _is_of(right_side, right):

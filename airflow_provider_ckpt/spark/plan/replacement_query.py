@@ -1,4 +1,4 @@
-"""Comparison of a running query with its replacement, before the replacement starts."""
+"""Comparison of a running query with the query that will replace it, before the new query starts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 def check_fits(
     vertex: str, current: BuiltQuery, changed: BuiltQuery, *, is_read: bool = False, is_edited: bool = True
 ) -> None:
-    """Refuse a query that cannot replace the running query. A later dry run finds further misfits of state.
+    """Refuse the query ``changed`` if it cannot replace the running query ``current``.
+
+    This check compares plans only. A later dry run finds further misfits of state.
 
     Args:
-        is_read: True if other queries read the output through a result partition.
-        is_edited: False if both queries have the same functions. Then their state is not compared.
+        is_read: True if other queries read the output through a result partition. Then its event time is compared.
+        is_edited: False if the two queries have the same functions. Then their state is not compared.
 
     Raises UnfitQueryError.
     """
@@ -72,7 +74,7 @@ def _problems_of_state(current: BuiltQuery, changed: BuiltQuery) -> Iterator[str
 
 
 def _problems_of_event_time(current: BuiltQuery, changed: BuiltQuery, *, is_read: bool) -> Iterator[str]:
-    """Yield differences in event time. With them, Spark or consumers of the output would drop rows as late."""
+    """Yield differences in event time that would make Spark or consumers of the output drop rows as late."""
     had, has = Counter(watermarks(current.frame)), Counter(watermarks(changed.frame))
     if has - had:
         yield f"it has another watermark: {', '.join(f'{column}, {delay}' for column, delay in has - had)}"
@@ -90,7 +92,7 @@ def _column(mark: EventTime | None) -> str:
 
 
 def _identity(reads: SourceReads) -> tuple[object, ...]:
-    """Return format, paths and selection of a source. If they change, data would be read again or never."""
+    """Return a source's format, paths and selecting options. If they changed, data would be read again or never."""
     return (
         reads.format.lower(),
         tuple(map(plain_path, reads.paths)),

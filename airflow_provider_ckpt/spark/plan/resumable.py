@@ -1,4 +1,4 @@
-"""Checks that a job may resume with its current definition. They run before anything is written."""
+"""Checks that a job may resume with its current definition. A driver makes them before it writes anything."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from airflow_provider_ckpt.spark.query.unions import shape
 def check_resumable(
     state: JobState, plan: JobPlan, code: JobCode | None = None, *, allow_non_restored_state: bool, root: str
 ) -> None:
-    """Refuse to resume if the definition is no allowed change of the previous one.
+    """Refuse to resume if the change from the recorded definition to the current definition is not allowed.
 
     Operators are matched by uid. New operators start empty. Operators may be removed, with their state, only if
-    ``allow_non_restored_state`` is True. No operator may move to another vertex or change its output.
+    ``allow_non_restored_state`` is True. No operator may move to another vertex, and no vertex may change its schema.
 
     Raises DefinitionChangedError, IllegalGraphChangeError, SchemaChangedError.
     """
@@ -59,16 +59,16 @@ def check_resumable(
 
 
 def _without_dropped(graphs: Iterable[JobGraph], operators: Mapping[str, str]) -> dict[str, str]:
-    """Return the operators of the last checkpoint that are in any of the graphs: uid -> vertex.
+    """Return uid -> vertex, for the operators of the last checkpoint that any of the graphs contains.
 
-    Other operators were dropped in an earlier run. The user's permission for that is not needed again.
+    All other operators were dropped in an earlier run. The user's permission to drop them is not needed again.
     """
     uids = {uid for graph in graphs for uid in graph.operators}
     return {uid: vertex for uid, vertex in operators.items() if uid in uids}
 
 
 def _is_edited(state: JobState, recorded: JobCode | None, plan: JobPlan, code: JobCode | None) -> bool:
-    """Return whether the queries may run other code than the previous run did."""
+    """Return False only if the queries surely have the same code and parameters as in the previous run."""
     if code is None or code != recorded or WITHOUT_SOURCE in code.modules.values():
         return True
     assigned = any(setting.logic for setting in state.settings.values())
@@ -76,7 +76,7 @@ def _is_edited(state: JobState, recorded: JobCode | None, plan: JobPlan, code: J
 
 
 def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
-    """Refuse to run a FINISHED job with another definition.
+    """Refuse to run a FINISHED job whose definition differs from the recorded definition.
 
     Raises DefinitionChangedError.
     """
@@ -93,7 +93,10 @@ def check_finished_job(state: JobState, job: Job, options: RunOptions) -> None:
 
 
 def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]]:
-    """Return (sink, vertex) of new sinks at ended vertices. ``state``: the state before the current plan."""
+    """Return (sink, vertex) for each new sink of a vertex at its end of data. Such a sink gets no rows.
+
+    ``state``: the state before the current plan is recorded.
+    """
     if state.plan is None:
         return []
     previous_sinks = {uid for vertex in state.plan.graph.vertices for uid in vertex.sinks}
@@ -102,9 +105,10 @@ def sinks_without_rows(state: JobState, graph: JobGraph) -> list[tuple[str, str]
 
 
 def _check_behind(state: JobState, definition: JobDefinition, missing: Collection[str], root: str) -> None:
-    """Refuse to drop a sink with staged output that is not released. No later driver would release the output.
+    """Refuse to drop a sink with unreleased output of a completed checkpoint, which no later driver could release.
 
     A sink that releases only at the end may be dropped before the final checkpoint, because it has nothing to release.
+    ``missing``: uids of operators and sinks that the current job lacks.
     """
     checkpoint = state.checkpoints.get(state.last_completed)
     is_at_end = checkpoint is not None and checkpoint.is_final
@@ -129,7 +133,9 @@ def _check_behind(state: JobState, definition: JobDefinition, missing: Collectio
 
 
 def _check_returned(state: JobState, plan: JobPlan) -> None:
-    """Refuse a source that was dropped and is added again. Its query still has the old read position under its uid.
+    """Refuse a source that an earlier run dropped, and that is back in the same query under the same uid.
+
+    That query still has the source's old read position under this uid.
 
     Raises IllegalGraphChangeError.
     """
@@ -156,7 +162,10 @@ def _returned(source: str, vertex: str) -> IllegalGraphChangeError:
 
 
 def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
-    """Refuse a new input of a query with event time. Spark's event time does not go back, so new rows may be late."""
+    """Refuse a new input of a query that keeps state by event time and has run.
+
+    Spark's event time does not go back, so rows of the new input could be dropped as late.
+    """
     inputs = {
         vertex.uid: {*vertex.sources, *(edge.producer for edge in before.inputs(vertex.uid))}
         for vertex in before.vertices
@@ -177,10 +186,10 @@ def _check_event_time(before: JobGraph, plan: JobPlan) -> None:
 
 
 def _check_edges(state: JobState, plan: JobPlan) -> None:
-    """Refuse changed consumers of a result partition if rows would be lost (R7).
+    """Refuse changed consumers of a vertex's result partition if a consumer that remains would lose rows (R7).
 
-    A new consumer gets only rows that are published later. If the sources end, it would miss the earlier rows. A
-    removed consumer may have unread rows, which are dropped with it.
+    A new consumer gets only rows that are published later. If the vertex is bounded, it would miss the earlier rows. A
+    consumer that still exists, but no longer reads the partition, may have unread rows there.
     """
     assert state.plan is not None
     before, kept = state.plan.graph, {vertex.uid for vertex in plan.graph.vertices}
@@ -222,7 +231,7 @@ def _other_job(gone: str, moved: str) -> IllegalGraphChangeError:
 
 
 def _streams(graph: JobGraph) -> set[str]:
-    """Return the names under which queries read sources and edges."""
+    """Return the uids of all sources and edges of a graph, which are the names of Spark's streams."""
     return {uid for vertex in graph.vertices for uid in vertex.sources} | {edge.uid for edge in graph.edges}
 
 

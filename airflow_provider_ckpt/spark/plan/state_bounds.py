@@ -1,7 +1,7 @@
-"""Bounds of state: windows, gaps, time bounds and timeouts.
+"""Bounds of a query's state: lengths of windows, gaps of sessions, time conditions of joins, and timeouts.
 
-Bounds decide which rows are aggregated together, and how long their state is kept. Spark does not compare bounds when a
-query resumes. Three-hour windows would continue with the state of one-hour windows.
+Bounds determine which rows are aggregated together, and how long Spark keeps their state. Spark does not compare them
+when a query resumes. So three-hour windows would continue with the state of one-hour windows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from airflow_provider_ckpt.spark.query.analysed_plan import children_of, conjunc
 from airflow_provider_ckpt.spark.query.event_time import MARK
 
 _WINDOW, _SESSION = "spark.timeWindow", "spark.sessionWindow"
-"""Keys in the metadata of a column, by which Spark marks a window or a session."""
+"""Keys in a column's metadata by which Spark marks a column of windows, or of session windows."""
 _SLIDE, _START, _LENGTH = re.compile(r"% (\d+)L"), re.compile(r"- (\d+)L\) %"), re.compile(r"\+ (\d+)L")
 _GAP = re.compile(r"\+ (.*?)\)*$")
 _INTERVAL = re.compile(r"INTERVAL '([^']*)'")
 _UNITS = {"day": 86_400_000_000, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-"""Unit of time -> its length in microseconds, the longest first."""
+"""Unit of time -> its length in microseconds. The longest unit is first."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class ExpressionTexts:
     """Functions that turn expressions of a plan into texts.
 
     Attributes:
-        generated: column id -> expression of a column that Spark generated.
-        anonymous: returns an expression as text without column names, because a column may be renamed.
+        generated: id of a column that Spark generated -> the column's expression.
+        named: returns an expression as text.
+        anonymous: returns an expression as text with "_" for column names, because a column may be renamed.
     """
 
     generated: Mapping[int, Any]
@@ -41,7 +42,7 @@ class ExpressionTexts:
 
 
 def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
-    """Return the bounds of a stateful operator of an optimised plan, as texts for messages."""
+    """Return the bounds of a stateful node of an optimised plan, as texts such as "window of 1 hour"."""
     kind = str(node.nodeName())
     if kind == "Aggregate":
         return tuple(_keys(node, texts))
@@ -53,7 +54,7 @@ def state_bounds(node: Any, texts: ExpressionTexts) -> tuple[str, ...]:
 
 
 def _keys(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield windows, sessions, and keys that are computed from columns. Each is a text."""
+    """Yield the keys of an aggregation as texts: windows, sessions and computed keys. Plain columns are left out."""
     for expression in each(node.groupingExpressions()):
         if expression.nodeName() != "AttributeReference":
             yield _key(expression, texts)
@@ -75,9 +76,9 @@ def _has(column: Any, mark: str) -> bool:
 
 
 def _definition(node: Any, column: Any) -> Any:
-    """Return the expression that makes a column, from the plan below ``node``; None if there is none.
+    """Return the expression that computes a column at or below ``node``; None if no node there computes it.
 
-    A sliding window is made of several expressions. The first expression shows all bounds.
+    Spark computes a sliding window by several expressions. The first one is returned, because it shows all bounds.
     """
     number = int(column.exprId().id())
     for below in nodes_from(node):
@@ -93,7 +94,7 @@ def _definition(node: Any, column: Any) -> Any:
 
 
 def _window(sql: str) -> str:
-    """Return a window as text. ``sql``: the arithmetic in microseconds by which Spark has replaced the window."""
+    """Return a window as text, such as "window of 1 hour". ``sql``: the arithmetic by which Spark computes it."""
     slide, start, length = (
         int(matches[-1]) if (matches := pattern.findall(sql)) else 0 for pattern in (_SLIDE, _START, _LENGTH)
     )
@@ -109,14 +110,14 @@ def _session(text: str) -> str:
 
 
 def _delays(node: Any) -> Iterator[int]:
-    """Yield the delay of each column with a watermark, in microseconds."""
+    """Yield the watermark's delay in microseconds, for each input column of ``node`` with a watermark."""
     for column in each(children_of(node)[0].output()):
         if _has(column, MARK):
             yield int(column.metadata().getLong(MARK)) * 1000
 
 
 def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
-    """Yield the conditions of a join on event time. Its keys are left out."""
+    """Yield the conditions of a join that use event time, as texts. Equalities are left out, because they are keys."""
     condition = node.condition()
     for conjunct in conjuncts(condition.get()) if condition.isDefined() else ():
         compares_time = any(_has(column, MARK) for column in each(conjunct.references().toSeq()))
@@ -125,7 +126,10 @@ def _time_bounds(node: Any, texts: ExpressionTexts) -> Iterator[str]:
 
 
 def _of_function(node: Any) -> Iterator[str]:
-    """Yield timeout and function name of arbitrary state. In Spark, every ``StatefulProcessor`` has the same name."""
+    """Yield timeout, time mode and name of a user's stateful function, as texts. Spark's node may lack any of them.
+
+    In Spark, every ``StatefulProcessor`` has the same name.
+    """
     for name, member in (("timeout", "timeout"), ("time mode", "timeMode")):
         with suppress(Py4JError):
             yield f"{name} {getattr(node, member)().toString()}"

@@ -1,4 +1,4 @@
-"""Checks of code before a run calls it: assigned functions (R21), and the code of a worker (W28).
+"""Checks that the code of assigned functions (R21) and of a worker (W28) is unchanged and allowed, before it runs.
 
 A query runs the functions of the job's file as they were when the job was prepared (``PlanRecorded.code``). Functions
 that were assigned while the job ran replace them (``VertexSettings.logic``). A worker checks that it has the same code
@@ -24,7 +24,7 @@ from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 
 
 def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned code outside of the allowed places. The code is not read, because the journal may be forged.
+    """Refuse assigned functions with code outside of ``places``. No code is read, because the journal may be forged.
 
     Raises UnfitAssignedLogicError.
     """
@@ -36,9 +36,9 @@ def refuse_foreign(places: CodePlaces, run: LoadedRun, decision: Decision) -> No
 
 
 def refuse_edited(logic: LogicLoader, run: LoadedRun, decision: Decision) -> None:
-    """Refuse assigned code that was edited after its assignment, because only the earlier code was tried.
+    """Refuse assigned functions whose code was edited after the assignment. A dry run has tried only the earlier code.
 
-    The job's own file is not refused, because users may edit it between two runs.
+    Functions of the job's own file are not refused, because users may edit it between two runs.
 
     Raises UnfitAssignedLogicError.
     """
@@ -74,7 +74,9 @@ def unfit(uid: str, reference: str, problem: str, run: LoadedRun) -> UnfitAssign
 
 
 def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Refuse a worker with other code for the operators and sinks of ``subtasks``. Assigned functions are not checked.
+    """Refuse a worker whose job file has other code for operators and sinks of ``subtasks`` than the prepared job.
+
+    Operators with assigned functions are not checked.
 
     Raises WorkerDiffersError.
     """
@@ -88,7 +90,9 @@ def check_code(job: Job, reference: str, state: JobState, subtasks: Iterable[Sub
 
 
 def check_declared(job: Job, reference: str, state: JobState, operators: Collection[str]) -> None:
-    """Refuse a worker with other code for ``operators``, which return from assigned functions to their declared ones.
+    """Refuse a worker whose job file has other code for ``operators`` than the prepared job.
+
+    These operators return from assigned functions to the functions of the job's file.
 
     Raises WorkerDiffersError.
     """
@@ -116,7 +120,7 @@ def _refuse_other(job: Job, reference: str, state: JobState, operators: Collecti
 
 
 def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskId]) -> None:
-    """Refuse a worker with other code for the functions that were assigned to operators of ``subtasks``.
+    """Refuse a worker whose files have other code for assigned functions of ``subtasks`` than at the assignment.
 
     Raises WorkerDiffersError.
     """
@@ -141,7 +145,7 @@ def check_logic(logic: LogicLoader, state: JobState, subtasks: Iterable[SubtaskI
 
 
 def _differs(uid: str, reference: str, expected: str, logic: LogicLoader) -> str | None:
-    """Return how a function differs from the assigned one, or None. ``expected``: digest at the assignment."""
+    """Return a phrase if the code of ``reference`` no longer has the assigned digest ``expected``; None if it has."""
     try:
         digest = load_other_version(uid, reference, partial(logic.digest_of, reference, expected))
     except UnfitLogicError as error:

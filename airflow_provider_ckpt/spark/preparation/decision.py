@@ -1,8 +1,8 @@
 """The decision of a driver how to continue a job, before it takes the job over.
 
 The decision follows from the journal alone. The driver decides before it prepares the job, because planning takes
-seconds, and a refusal must come before anything is written. The claim decides again, from the journal at that time. If
-the two decisions differ, the driver does not claim the job, and prepares it again.
+seconds, and a refusal must come before anything is written. At the claim, it decides again from the latest journal. If
+the two decisions differ, the driver does not claim the job, but prepares it again.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ class Decision:
     """The decision of a driver how to continue a job.
 
     Attributes:
-        finished: True if nothing is left to run.
+        finished: True if the job is FINISHED, and the options do not ask for a restore.
         restore: the checkpoint to restore; None if the job resumes after its published batches.
         may_start_from_scratch: True if no checkpoint has any data, so that nothing was ever released. The job may then
             start from scratch if its definition no longer fits.
-        graph: the current graph, or the graph of the last run. A request may change it while a driver prepares the job
-            (R21).
+        graph: the graph in the journal. A request may change it while a driver prepares the job (R21).
     """
 
     is_new: bool
@@ -47,15 +46,15 @@ class Decision:
     rescaled: Mapping[str, int]
     settings: Settings
     scratch_reason: str | None
-    """Why the options discard the previous runs, although the job could resume; None if it resumes."""
+    """Why the options make the job start from scratch, although it could resume; None if they do not."""
     reconciliation: Reconciliation | None
-    """Subtasks of a BATCH job that run again because their results are gone; None if the results were not checked."""
+    """Subtasks of a BATCH job that must run again because their results are lost; None for none, or without a check."""
     split_lists: Mapping[str, SourceFrozen]
-    """Source -> its frozen list of splits. If the previous driver freezes a list meanwhile, the decision changes."""
+    """Source with splits -> its frozen list. Decisions differ if the previous driver freezes a list between them."""
     compared: tuple[JobDefinition | None, int]
-    """(Definition of the last run, epoch of the last start from scratch). Another driver may change both meanwhile."""
+    """(Definition of the last run, epoch of the last start from scratch). Decisions differ if either has changed."""
     state: JobState = field(compare=False, repr=False)
-    """The state from which the decision follows. Resets by ``reconciliation`` are applied."""
+    """The journal's state from which the decision follows, after the resets of ``reconciliation``."""
 
 
 def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: Reconciler | None = None) -> Decision:
@@ -89,7 +88,7 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
         is_new=state.created is None,
         finished=finished,
         restore=None if is_resumed else restore_point(storage, options.job_id, options.restore, state),
-        # going back to a checkpoint may bring back operators that have finished since
+        # a restored job may run operators again that have finished since the checkpoint
         done=FinishedWork.of(state) if is_resumed else FinishedWork.for_restore(state),
         may_start_from_scratch=state.plan is not None and nothing_is_covered(state),
         graph=graph,
@@ -108,10 +107,10 @@ def decide(storage: Storage, options: RunOptions, state: JobState, reconciler: R
 
 
 def _not_recovered(options: RunOptions, state: JobState) -> str | None:
-    """Return why a BATCH job starts from scratch: ``execution.batch.job-recovery.enabled`` is false (FLIP-383).
+    """Return why a BATCH job starts from scratch, because the user has switched off its recovery; otherwise None.
 
-    Return None if a checkpoint has data, because output may be released. Return None for a stopped job, because its
-    user wants to resume it.
+    The option is ``execution.batch.job-recovery.enabled`` of Flink (FLIP-383). It has no effect if a checkpoint has
+    data, because output may be released. It has none on a stopped job, because its user wants to resume it.
     """
     if options.batch_recovery or not state.is_batch:
         return None

@@ -37,7 +37,7 @@ class RunRequest:
     on_status: OnStatus
 
     def reporter(self, application: str | None = None) -> StatusReporter:
-        """Return a reporter of the run. ``application``: id of Spark's application; None if Spark does not run."""
+        """Return a reporter of status lines. ``application``: id of Spark's application; None if Spark does not run."""
         return StatusReporter(self.on_status, self.options.job_id, application, self.location.for_display())
 
 
@@ -47,7 +47,7 @@ class LoadedRun:
 
     Attributes:
         job: the job as its file declares it.
-        journal: the job's journal, opened without a claim.
+        journal: the job's journal, opened for reading, before a claim.
         drops_operators: True if this version of the job may lack operators of the previous version (R21).
         forget: unloads the modules of this version. Call it when the version is no longer used.
     """
@@ -75,7 +75,7 @@ class LoadedRun:
         return replace(self, request=replace(self.request, options=replace(self.options, **changed)))
 
     def as_later_run(self) -> LoadedRun:
-        """Return this run as a later run in the same driver. A later run neither restores nor drops operators again."""
+        """Return a copy for another run in the same driver, which neither restores nor drops operators again."""
         journal = open_journal(self.storage, self.options)
         return replace(self.with_options(restore="latest"), journal=journal, drops_operators=False)
 
@@ -107,10 +107,10 @@ def load_run(request: RunRequest) -> LoadedRun:
 def load_with_spark(
     reference: str, name: str, conf: Mapping[str, str], params: Mapping[str, str] | None = None
 ) -> LoadedJob:
-    """Load the job's file. Start Spark first only if the file needs it.
+    """Load the job's file. If its import fails only because Spark does not run, start Spark and load the file again.
 
     Usually Spark starts later, so that a wrong reference is refused at once. A file needs Spark if it declares a UDF at
-    module level whose return type is given as text.
+    module level whose return type is a text.
     """
     try:
         return load(reference, params)

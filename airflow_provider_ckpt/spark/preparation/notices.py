@@ -1,4 +1,4 @@
-"""Warnings for the user at the start of a run."""
+"""Functions that yield warnings for the user at the start of a run. Without a reason to warn, they yield nothing."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 log = logging.getLogger(__name__)
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _PER_CORE = 10
-"""Number of state partitions per core above which a notice advises to use fewer, on a local master."""
+"""Maximum number of state partitions per core, on a local master, without advice to use fewer partitions."""
 
 
 def finished_without_a_file(state: JobState) -> Iterator[str]:
-    """Warn of bounded sources that have finished without reading a file. Their folder may be a wrong one."""
+    """Warn of finished bounded sources whose frozen end was empty. Their folder or topic may be a wrong one."""
     definition = state.definition
     if definition is None:
         return
@@ -55,7 +55,7 @@ def ends_at_once(plan: JobPlan, frozen: Mapping[str, FrozenEnd]) -> Iterator[str
 
 
 def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
-    """Warn if an option drains a job whose state waits for timers of processing time. The drain discards it."""
+    """Warn if this run will drain a job with state that waits for processing time. A drain discards such state."""
     if options.drain_after is None and options.drain_at is None:
         return
     for uid, vertex in plan.definition.vertices.items():
@@ -64,7 +64,7 @@ def discards_timers(options: RunOptions, plan: JobPlan) -> Iterator[str]:
 
 
 def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator[str]:
-    """Warn of lookup files whose later changes a query does not read. ``at``: time of listing, in epoch seconds."""
+    """Warn of lookup files that a query lists only when it starts. ``at``: time of that list, in seconds since 1970."""
     upgrade = ckpt_command("upgrade", job_id, root=root)
     time = datetime.fromtimestamp(at, timezone.utc).isoformat(" ", "seconds")
     for uid, folders in plan.lookups.items():
@@ -77,7 +77,7 @@ def looks_up_files(plan: JobPlan, at: float, job_id: str, root: str) -> Iterator
 def keeps_state_partitions(
     plan: JobPlan, spark: SparkSession, options: RunOptions, settings: Settings, root: str
 ) -> Iterator[str]:
-    """Warn of a setting for shuffle partitions that has no effect on existing state.
+    """Warn if the user sets a number of shuffle partitions that existing state does not have. The state keeps its own.
 
     State that a request has repartitioned is left out. ``settings``: vertex -> its changed settings.
     """
@@ -97,7 +97,7 @@ def keeps_state_partitions(
 def suggests_fewer_partitions(
     plan: JobPlan, spark: SparkSession, conf: Mapping[str, object], previous: JobState
 ) -> Iterator[str]:
-    """Advise fewer partitions for new state with Spark's default number, on a local master with few cores.
+    """Advise fewer partitions for new state if the user has set no number, and a local master has few cores.
 
     Each partition costs a task and at least one file in every micro-batch.
     """
@@ -116,7 +116,7 @@ def suggests_fewer_partitions(
 
 
 def resumes_with_edited_code(previous: JobState, plan: JobPlan, code: JobCode | None) -> Iterator[str]:
-    """Warn of edited code of a query that resumes with state."""
+    """Warn of queries that resume with state although their code in the job's file has changed since the last run."""
     recorded = None if previous.plan is None else previous.plan.code
     if recorded is None or code is None or not previous.last_completed:
         return
@@ -132,13 +132,13 @@ def resumes_with_edited_code(previous: JobState, plan: JobPlan, code: JobCode | 
 
 
 def gets_no_rows(sinks: list[tuple[str, str]]) -> Iterator[str]:
-    """Warn of sinks that were added to finished vertices. ``sinks``: (sink, vertex) of each."""
+    """Warn of new sinks at finished vertices, because they get no rows. ``sinks``: (sink, vertex) of each new sink."""
     for sink, vertex in sinks:
         yield f"sink {sink} is new, but {vertex} is finished: the sink gets no rows; to get them, use another job id"
 
 
 def hides_partitions(job: Job) -> Iterator[str]:
-    """Warn of partition columns whose folders many readers ignore because of their names."""
+    """Warn of file sinks with a partition column whose name begins with "_". Many readers ignore such folders."""
     for operator in job.sinks:
         hidden = [name for name in getattr(operator.sink, "partition_by", ()) if name.startswith("_")]
         if isinstance(operator.sink, FileSink) and hidden:
@@ -150,7 +150,7 @@ def hides_partitions(job: Job) -> Iterator[str]:
 
 
 def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
-    """Warn of tables that are empty although rows were released. Released rows are not written again."""
+    """Warn of sinks whose table is empty although rows were released to it. Released rows are not written again."""
     for uid, sink in sinks.items():
         try:
             shown = sink.loss_evidence()
@@ -165,7 +165,7 @@ def finds_table_empty(sinks: Mapping[str, BoundSink]) -> Iterator[str]:
 
 
 def leaves_out(job: Job) -> Iterator[str]:
-    """Report live sources that leave out the files of a bounded source."""
+    """Report each live source with ``after``, which leaves out the frozen files of a bounded source."""
     for operator in job.sources:
         if operator.after is not None:
             yield (
@@ -175,7 +175,10 @@ def leaves_out(job: Job) -> Iterator[str]:
 
 
 def unused_assignments(assigned: Settings, used: Settings) -> Iterator[str]:
-    """Warn of assigned functions that this run does not use, because their operators have moved to another query."""
+    """Warn of assigned functions that this run does not use, because their operators are in another query now.
+
+    ``assigned``: settings before this run. ``used``: settings of this run.
+    """
     pairs = {(vertex, uid) for vertex, changed in used.items() for uid in changed.logic}
     for vertex, changed in assigned.items():
         for uid, reference in changed.logic.items():
@@ -186,7 +189,7 @@ def unused_assignments(assigned: Settings, used: Settings) -> Iterator[str]:
 
 
 def leaves_out_temporary(spark: SparkSession, reads: Mapping[str, SourceReads]) -> Iterator[str]:
-    """Warn of files that bounded sources leave out because of their names. No later run reads these files."""
+    """Warn of files that bounded sources leave out because of temporary names. No later run reads these files."""
     for uid, read in reads.items():
         left_out = list_temporary(spark, read) if read.is_file else []
         if left_out:

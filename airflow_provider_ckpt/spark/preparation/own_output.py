@@ -1,6 +1,6 @@
-"""Checks that a job reads neither its own output nor its own state. Symbolic links are followed.
+"""Checks that a job reads neither its own output nor its own state, also not through symbolic links.
 
-Spark follows links to folders, too. A link to a folder around it would make Spark read the same files repeatedly.
+Spark follows links to folders. If a link leads to a folder around it, Spark would read the same files repeatedly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from airflow_provider_ckpt.storage.storage import Storage
 
 
 def refuse_own_output(job: Job, reads: Mapping[str, SourceReads], root: Location) -> None:
-    """Refuse a sink whose folder lies in the folder of a source.
+    """Refuse a source that would read files in the folder of any of the job's sinks.
 
     Raises OverlappingFoldersError.
     """
@@ -52,7 +52,7 @@ def output_read(source: str, path: str, sink: str, folder: Location) -> Overlapp
 
 
 def refuse_root_in_source(reads: Mapping[str, SourceReads], root: Storage, job_id: str) -> None:
-    """Refuse a source that reads the job's files under the root.
+    """Refuse a source that would read the job's own files under the root.
 
     A root in a hidden folder below the source's folder is allowed, because Spark ignores hidden folders.
 
@@ -89,9 +89,9 @@ def _reads_root(read: list[str], root: list[str], job_id: str) -> bool:
 
 
 def refuse_root_in_output(job: Job, root: Storage, location: Location) -> None:
-    """Refuse a root in the folder of a sink, and a sink's folder among the files of any job under the root.
+    """Refuse a root in a sink's folder, and a sink's folder among the files of any job under the root.
 
-    Readers would take the root's files for data of the sink. The sink's data would be deleted together with that job.
+    Readers would take files of such a root for data of the sink. Data of such a sink would be deleted with that job.
 
     Raises OverlappingFoldersError.
     """
@@ -127,7 +127,7 @@ def _reads_folder(read: list[str], written: list[str]) -> bool:
 
 
 def _all_match(read: list[str], written: list[str]) -> bool:
-    """Return whether the patterns ``read`` match the names in ``written``, up to the end of the shorter path."""
+    """Return whether each pattern in ``read`` matches the name at its place in ``written``. Ignore surplus parts."""
     return all(_matches(part, pattern) for pattern, part in zip(read, written, strict=False))
 
 
@@ -158,7 +158,7 @@ class LinkedFolder:
 
 
 def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, location: Location, job_id: str) -> None:
-    """Refuse links below a source's folder that lead to a sink's folder, to the root, or to a folder around them.
+    """Refuse a link below a source's folder that leads to a sink's folder, to the root, or back to a folder around it.
 
     Raises OverlappingFoldersError.
     """
@@ -184,7 +184,7 @@ def refuse_links(job: Job, reads: Mapping[str, SourceReads], root: Storage, loca
 
 
 def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
-    """Yield the symbolic links to folders that Spark would follow now. Spark ignores hidden names."""
+    """Yield the links that Spark would follow below a source's local folders. Hidden names are skipped."""
     recursive = is_recursive(reads)
     for path in reads.patterns if reads.is_file else ():
         pattern = _local(path)
@@ -193,7 +193,7 @@ def linked_folders(reads: SourceReads) -> Iterator[LinkedFolder]:
 
 
 def _local(path: str) -> str:
-    """Return a path as a path of this machine; empty for a path in an object store, or for an invalid path."""
+    """Return a path or URI as a plain local path; empty for a path in an object store, or for an invalid URI."""
     try:
         return canonical_uri(path).removeprefix("file://") if is_local(path) else ""
     except InvalidStorageUriError:
@@ -201,7 +201,10 @@ def _local(path: str) -> str:
 
 
 def _below(folder: str, around: tuple[str, ...], recursive: bool) -> Iterator[LinkedFolder]:
-    """Yield the links below a folder. ``around``: real paths of this folder and of the folders around it."""
+    """Yield the links to folders below ``folder``. Unless ``recursive``, enter only folders ``column=value``.
+
+    ``around``: real paths of ``folder`` and of the folders around it.
+    """
     with suppress(OSError), os.scandir(folder) as entries:  # another check refuses a folder that cannot be listed
         for entry in entries:
             if is_hidden(entry.name) or not _is_folder(entry) or not (recursive or "=" in entry.name):

@@ -1,6 +1,6 @@
 """The second stage of a run: check the sinks, start Spark, plan the job, and check the plan.
 
-This stage writes nothing but a probe of the storages.
+This stage writes nothing, except probe files that test the rights in object stores.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ class PreparedRun:
     """A run whose job was planned and passed all checks.
 
     Attributes:
-        job: the job with the functions that were assigned while it ran.
+        job: the job with the functions that requests have assigned.
+        sinks: sink uid -> sink bound to the job.
         logic: loader of assigned functions, also for later requests.
-        kept: Spark settings and time zones that change the values of rows, as in the job's first run.
-        reach: Spark's access to the root; None for a local root.
-        scratch_reason: why the job discards its previous runs; None if it resumes, or is new.
-        refused: the error that makes the job start from scratch; None if no error does.
+        kept: Spark settings and time zones that affect the values of rows, as in the job's first run.
+        reach: check of Spark's access to the root; None for a local root.
+        scratch_reason: why the job starts from scratch, and discards previous runs; None if it resumes, or is new.
+        refused: the error because of which the job starts from scratch; None if there is no such error.
     """
 
     run: LoadedRun
@@ -84,11 +85,11 @@ class PreparedRun:
         return self.spark.sparkContext.applicationId
 
     def places(self) -> dict[str, object]:
-        """Return the places to report at the start: the URL of Spark's UI, and the sinks' folders."""
+        """Return fields for the status line of the start: the URL of Spark's UI, and the sinks' folders."""
         return {"spark_ui": self.spark.sparkContext.uiWebUrl, "outputs": output_folders(self.job, self.run.location)}
 
     def bounded_reads(self) -> dict[str, Any]:
-        """Return source -> its format, paths and options, for bounded sources that have not finished."""
+        """Return source -> its format, paths and options, for unfinished bounded sources without splits."""
         reads = self.plan.reads
         return {source.uid: reads[source.uid] for source in self.job.sources if source.bounded and source.uid in reads}
 
@@ -96,9 +97,9 @@ class PreparedRun:
 def prepare(
     run: LoadedRun, decision: Decision, check: CheckLogic | None = None, *, tries_rights: bool = False
 ) -> PreparedRun:
-    """First make all checks without Spark, because Spark may take minutes to start. Then start Spark, and plan the job.
+    """Make all checks that need no Spark, because Spark may take minutes to start. Then start Spark, and plan the job.
 
-    ``tries_rights``: True if the driver must write a probe to every object store, and delete it again.
+    ``check``: see :func:`plan_run`. ``tries_rights``: True to write a probe to each object store, and delete it again.
 
     Raises the errors of :func:`checked_sinks`, :func:`reach_root` and :func:`plan_run`.
     """
@@ -110,7 +111,7 @@ def prepare(
 
 
 def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
-    """Bind the sinks of the job, and check everything that needs no Spark.
+    """Make all checks that need no Spark. Return sink uid -> sink bound to the job.
 
     Raises StorageReadOnlyError for a root that cannot be written, InvalidInputError, and errors of sinks.
     """
@@ -126,7 +127,7 @@ def checked_sinks(run: LoadedRun, decision: Decision) -> dict[str, BoundSink]:
 
 
 def _check_rights(run: LoadedRun, sinks: Mapping[str, BoundSink]) -> None:
-    """Refuse an object store in which this driver lacks a right. Spark would fail only minutes later.
+    """Refuse a root or sink in an object store in which this driver lacks a right. Spark would fail minutes later.
 
     Raises StorageReadOnlyError, StorageDeniedError.
     """
@@ -142,7 +143,7 @@ def _reach(run: LoadedRun) -> StorageReachability | None:
 
 
 def _retargeted_sinks(job: Job, state: JobState) -> set[str]:
-    """Return the sinks whose target or form of output differs from the last run."""
+    """Return the sinks whose definition differs from the last run in a key that must not change."""
     recorded = {} if state.definition is None else state.definition.sinks
     changed = set()
     for operator in job.sinks:
@@ -156,9 +157,10 @@ def _retargeted_sinks(job: Job, state: JobState) -> set[str]:
 def plan_run(
     run: LoadedRun, decision: Decision, sinks: dict[str, BoundSink], check: CheckLogic | None = None
 ) -> PreparedRun:
-    """Plan the job by the decision, and check the plan. Spark must already reach the storages of the job.
+    """Plan the job as ``decision`` says, and check the plan. Spark starts here, unless it runs already.
 
-    ``check``: called before any function of the job, to check assigned code. With None, edited code is refused.
+    ``check``: checks the code of assigned functions before any function is called. If it is None, edited code is
+    refused.
 
     Raises InvalidInputError, and errors of sinks.
     """
@@ -199,7 +201,7 @@ def plan_run(
 
 
 def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, str]:
-    """Return the settings of the job's first run; empty in the first run itself, and with --new-settings."""
+    """Return Spark settings of the job's first run; empty for a first run, a start from scratch, and --new-settings."""
     definition = decision.state.definition
     if definition is None or decision.scratch_reason is not None or options.new_settings:
         return {}
@@ -207,9 +209,9 @@ def _recorded_settings(options: RunOptions, decision: Decision) -> Mapping[str, 
 
 
 def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
-    """Refuse bounded sources without a file, except sources whose ends are recorded (``frozen``).
+    """Refuse bounded file sources without a file. Do not check sources that may be empty, and sources in ``frozen``.
 
-    The check is repeated when the list of files is recorded.
+    The check is repeated when the list of files is frozen. ``frozen``: sources whose ends are already frozen.
     """
     for source in job.sources:
         read = plan.reads.get(source.uid)
@@ -219,7 +221,7 @@ def _refuse_empty(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collection[str]) -> None:
-    """Refuse bounded sources with a file that Spark would misread, except sources whose ends are recorded (``frozen``).
+    """Refuse bounded sources with a file that Spark would misread. Do not check sources with a frozen end (``frozen``).
 
     Raises EmptyFileError, UnreadableFileError.
     """
@@ -234,7 +236,7 @@ def _refuse_unfit(spark: SparkSession, job: Job, plan: JobPlan, frozen: Collecti
 
 
 def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision) -> PreparedRun:
-    """Return ``prepared`` for a later run with an equal decision. Only the comparisons with the journal are repeated.
+    """Return a copy of ``prepared`` for a later run with an equal decision. Repeat only comparisons with the journal.
 
     Raises the errors of :func:`prepare` for these comparisons.
     """
@@ -247,9 +249,9 @@ def reuse_preparation(prepared: PreparedRun, run: LoadedRun, decision: Decision)
 def _with_assigned_functions(
     run: LoadedRun, decision: Decision, graph: JobGraph, logic: LogicLoader
 ) -> dict[str, Operator]:
-    """Return the job's operators with the functions that were assigned while the job ran.
+    """Return operator uid -> operator of the job, with the functions that requests have assigned.
 
-    A function is ignored if its operator was in another query then. ``graph`` has the current query of each operator.
+    A function is ignored if its operator was in another query at the assignment than in ``graph``.
     """
     try:
         return reconfigured(run.job.operators, graph.vertices, decision.state.settings, logic)
@@ -259,7 +261,7 @@ def _with_assigned_functions(
 
 @dataclass(frozen=True)
 class _Planning:
-    """The planning of a job, which may be repeated from scratch. ``job``: see :class:`PreparedRun`."""
+    """The planning of a job, as a resumed job or as a start from scratch. ``job``: see :class:`PreparedRun`."""
 
     spark: SparkSession
     job: Job
@@ -268,7 +270,7 @@ class _Planning:
     given: CurrentSplits = field(default_factory=CurrentSplits)
 
     def plan(self) -> tuple[JobPlan, CkptError | None]:
-        """Return (plan, error that makes the job start from scratch). The error is None if there is none."""
+        """Return (plan, error that makes the plan start from scratch). The error is None if no error does."""
         decision = self.decision
         if decision.scratch_reason is not None:
             return self.from_scratch(), None
@@ -291,7 +293,7 @@ class _Planning:
             return self.from_scratch(), refused
 
     def from_scratch(self) -> JobPlan:
-        """Plan a start from scratch. Settings that requests have changed while the job ran stay in force."""
+        """Plan a start from scratch. Settings that requests have changed stay as they are."""
         state = self.decision.state
         splits = plan_splits_from_scratch(self.job, self.given, state)
         return plan_job(self.spark, self.job, self.run.options, FinishedWork(settings=state.settings), splits)
@@ -305,10 +307,10 @@ class _Planning:
         return plan
 
     def _may_fail_on_old_data(self, failed: CkptError) -> bool:
-        """Return whether a failure may come from data of earlier runs, so that a start from scratch may help.
+        """Return whether a function may have failed because of earlier runs, so that a start from scratch may help.
 
-        The function of a source gets nothing from earlier runs, except frozen splits that the job no longer returns. A
-        temporary failure of a transform is left to a retry.
+        A transform may, unless its failure is temporary and a retry may help. A source's function gets nothing from
+        earlier runs except frozen splits. So it may only if these differ from the splits that the job now has.
         """
         uid, job, decision = failed.data["uid"], self.job, self.decision
         if job.operators[uid].inputs:
@@ -338,7 +340,10 @@ def _refuse_taken(sinks: Mapping[str, BoundSink], job_id: str, root: str) -> Non
 
 
 def _last_released(sink: BoundSink) -> int:
-    """Return the last release. If it cannot be read, prefer the error of :meth:`BoundSink.check_target`."""
+    """Return the last checkpoint that a sink has released; 0 if none.
+
+    If it cannot be read, :meth:`BoundSink.check_target` may raise an error that explains why.
+    """
     try:
         return sink.last_released()
     except CkptError:

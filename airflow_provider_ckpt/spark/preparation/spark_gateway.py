@@ -1,4 +1,4 @@
-"""The gateway from the JobMaster to the tasks in one Spark application."""
+"""The gateway by which a JobMaster or worker commands the tasks in its own Spark application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_ckpt.task.task import Task
 
 
 class SparkGateway(LocalGateway):
-    """The gateway to the tasks in this driver. ``runners``: unfinished subtask -> its runner."""
+    """The gateway to the tasks in this process. ``runners``: unfinished subtask -> runner of its first attempt."""
 
     def __init__(self, context: RunContext, runners: Mapping[SubtaskId, Runner], restarts: Restarts) -> None:
         def on_crash(task: Task, error: BaseException) -> None:

@@ -36,8 +36,8 @@ class SparkTaskFactory:
     Args:
         frozen: source -> its frozen end. Finished sources are left out.
         splits: source -> its frozen splits. Finished sources are left out.
-        logs: subtask -> the open log of its current attempt. The factory replaces it for the next attempt.
-        log_of: returns a reader of the log of any subtask.
+        logs: subtask -> the open log of its current attempt. For the next attempt, the factory puts another log here.
+        log_of: returns a reader of a subtask's log.
         thread: executor that runs the vertices of a BATCH job.
     """
 
@@ -61,16 +61,16 @@ class SparkTaskFactory:
         self._produces_again = nothing_is_covered(state)
         self._current: dict[SubtaskId, Runner] = {}
         self._late: set[str] = set()
-        """Normal paths of late files that replaced tasks have read."""
+        """Normal paths of late files that tasks of earlier attempts have read."""
 
     def make(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan, *, restores: bool) -> Runner:
-        """Make the task of ``attempt``, with its Spark folder. The attempt must have opened the subtask's log.
+        """Return a new task for ``attempt``, with its Spark folder. The subtask's log must be open for the attempt.
 
         Also publish a batch that Spark has committed and no earlier attempt has published (R1). ``restores``: True if
         the attempt restores a checkpoint.
         """
         runner = self._make(subtask, attempt, plan, restores)
-        if attempt.number:  # for the first attempt of an epoch, the driver collects for all subtasks at once
+        if attempt.number:  # before the first attempts of an epoch, the driver deletes all leftovers at once
             self._delete_leftovers(subtask, attempt, plan)
         previous = self._current.get(subtask)
         self._late |= set() if previous is None else previous.late_files()
@@ -82,11 +82,11 @@ class SparkTaskFactory:
         return self._current.get(subtask)
 
     def late_files(self) -> set[str]:
-        """Return normal paths of files that bounded sources read although their frozen lists do not name them."""
+        """Return normal paths of the files that bounded sources have read, but that their frozen lists do not name."""
         return self._late.union(*(runner.late_files() for runner in self._current.values()))
 
     def changed_files(self) -> list[FilesChanged]:
-        """Return the files that have changed since the current tasks read them."""
+        """Return the files that have changed after a current task read them."""
         return [changed_file for runner in self._current.values() for changed_file in runner.changed_files()]
 
     def begin(self, subtask: SubtaskId, attempt: AttemptId, plan: VertexPlan) -> Runner | None:
@@ -137,7 +137,7 @@ class SparkTaskFactory:
 
 
 ALIGNED_TIMEOUT = 10.0
-"""Seconds that an aligned checkpoint waits for the slowest input before it becomes unaligned."""
+"""Maximum seconds for which a checkpoint's barriers are aligned. After that the checkpoint becomes unaligned."""
 
 
 def make_context(
@@ -147,7 +147,7 @@ def make_context(
     post: Callable[[TaskReport], None],
     check_fenced: Callable[[], None],
 ) -> RunContext:
-    """Return the context that all tasks of this process share."""
+    """Return the context that all tasks of this process share. ``post`` sends a task's report to the JobMaster."""
     return RunContext(
         spark=prepared.spark,
         storage=prepared.run.storage,
@@ -176,7 +176,7 @@ def make_streaming_factory(
     logs: Mapping[SubtaskId, SubtaskLog],
     log_of: Callable[[SubtaskId], LogReader],
 ) -> StreamingRunnerFactory:
-    """Make the factory for the runners of streaming queries. See :class:`SparkTaskFactory` for the arguments."""
+    """Return a factory for the runners of streaming queries. See :class:`SparkTaskFactory` for the arguments."""
     plan = prepared.plan
     return StreamingRunnerFactory(
         context,

@@ -1,6 +1,7 @@
 """Dry runs of other versions of a running job (R21).
 
-A dry run plans the version, compares it with the journal, and runs its queries on copies. It has no visible effects.
+A dry run plans the version, compares it with the journal, and runs its queries on copies of their folders. It has no
+visible effects.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ from airflow_provider_ckpt.subtasklog.subtask_log import SubtaskLog
 
 
 class VersionTrials:
-    """Dry runs during one run of a job, each in its own thread. ``runner``: returns a subtask's runner, or None."""
+    """The dry runs of other versions during one run of a job, each in its own thread.
+
+    ``runner``: returns the running task of a subtask; None if the subtask has no task in this process.
+    """
 
     def __init__(
         self,
@@ -71,11 +75,11 @@ class VersionTrials:
         self._threads.start("ckpt-version-trial", run)
 
     def prepared_version(self, name: str) -> PreparedRun:
-        """Return the version that a dry run has prepared for the request. The dry run must have succeeded."""
+        """Return the version that a dry run has prepared for the request ``name``. The dry run must have succeeded."""
         return self._found[name]
 
     def close(self) -> None:
-        """Stop the dry runs, and wait at most :data:`LAST_TRIAL` seconds until they have ended."""
+        """Stop all dry runs, and wait at most :data:`LAST_TRIAL` seconds until their threads have ended."""
         self._is_closed = True
         trials = self._trials
         if trials is not None:
@@ -96,7 +100,9 @@ class VersionTrials:
         storage, options = version.storage, version.options
         refuse_root_in_output(version.job, storage, version.location)
         state = version.journal.replay()
-        state.last_released = state.last_completed  # as it will be at the upgrade, which checks it again
+        state.last_released = (
+            state.last_completed
+        )  # the upgrade begins when all output is released, and checks this again
         decision = decide(storage, options, state, Reconciler(storage, options.job_id))
         prepared = plan_run(version, decision, checked_sinks(version, decision))
         refuse_start_from_scratch(prepared)
@@ -109,7 +115,7 @@ class VersionTrials:
         return prepared
 
     def _load(self, request: UpgradeRequest) -> LoadedRun:
-        """Load the version that a request asks for.
+        """Load the file that a request names, or, if it names none, the current file of the running job.
 
         Raises the errors of loading a job's file and of :meth:`Job.validate`.
         """
@@ -142,10 +148,9 @@ class VersionTrials:
     def _start_on_copies(
         self, context: RunContext, factory: StreamingRunnerFactory, vertex: JobVertex, settings: VertexSettings | None
     ) -> None:
-        """Start the vertex's query on copies of the folders of the running queries.
+        """Start the new query of a vertex on a copy of each running query's Spark folder. Skip queries with new inputs.
 
-        Spark finds state that does not fit only when the query starts. Without a dry run, that failure would end the
-        job.
+        Spark finds state that does not fit only when a query starts. Without a dry run, the failure would end the job.
         """
         for subtask in vertex.subtasks:
             runner = self._runner(subtask)
@@ -169,7 +174,7 @@ class VersionTrials:
 
 
 def _adds_inputs(graph: JobGraph, vertex: JobVertex, runner: StreamingRunner) -> bool:
-    """Return whether the version adds an input to the vertex. The copied folder has no position in a new input."""
+    """Return whether the version adds an input to the vertex. The copied Spark folder has no read position for it."""
     sources = set(vertex.sources) - set(runner.vertex.sources)
     edges = {edge.uid for edge in graph.inputs(vertex.uid)}
     return bool(sources or edges - {edge_input.edge.uid for edge_input in runner.edges.values()})

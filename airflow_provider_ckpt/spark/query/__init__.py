@@ -1,1 +1,1 @@
-"""Rules for the queries of users: schemas, unions, event time and state."""
+"""Checks and changes of the DataFrames that users' functions return: schemas, unions, event time and state."""

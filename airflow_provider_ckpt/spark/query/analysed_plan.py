@@ -1,4 +1,4 @@
-"""Facts about a query from its analysed plan, before the query runs."""
+"""Functions that read facts about a query from Spark's analysed plan, before the query runs."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ STATELESS = frozenset(
         "WithCTE",
     }
 )
-"""Operators that keep nothing between micro-batches. Any other operator, also of a later Spark, may keep state."""
+"""Names of plan nodes that keep no state. All other nodes count as stateful, also new ones of later Spark versions."""
 
 
 def analysed(frame: DataFrame) -> Any:
-    """Return Spark's analysed plan, in which the user's query still has its form."""
+    """Return Spark's analysed plan of a frame. Names are resolved, but Spark has optimised nothing."""
     return frame._jdf.queryExecution().analyzed()  # PySpark has no public method for the plan
 
 
@@ -67,7 +67,7 @@ def children_of(node: Any) -> list[Any]:
 
 
 def nodes_from(node: Any) -> Iterator[Any]:
-    """Yield a node of a plan and all nodes below it."""
+    """Yield ``node`` and all nodes below it in the plan. A node comes before its children."""
     yield node
     for child in children_of(node):
         yield from nodes_from(child)
@@ -78,18 +78,18 @@ def has_watermark(frame: DataFrame) -> bool:
 
 
 def _is_watermark(node: Any) -> bool:
-    """Return whether the node is a watermark of the user. The watermark of this package (``HOLD``) does not count."""
+    """Return whether the node sets a watermark. The watermark on the column ``HOLD`` of this package does not count."""
     return bool(node.nodeName() == WATERMARK and node.eventTime().name() != HOLD)
 
 
 def watermarks(frame: DataFrame) -> list[tuple[str, str]]:
-    """Return (column, delay) of each watermark. The delay is a text, as Spark writes it."""
+    """Return (the user's column, delay) of each watermark in the plan. The delay is Spark's text for an interval."""
     nodes = filter(_is_watermark, nodes_from(analysed(frame)))
     return [(str(node.eventTime().name()).removeprefix(FOLLOWED), str(node.delay().toString())) for node in nodes]
 
 
 def followed_window(frame: DataFrame) -> str | None:
-    """Return the column of a watermark that is set on a column of windows; None if there is no such watermark."""
+    """Return the first watermark column that holds windows instead of times; None if no watermark column does."""
     times = (node.eventTime() for node in nodes_from(analysed(frame)) if _is_watermark(node))
     return next((str(time.name()) for time in times if time.dataType().typeName() == "struct"), None)
 
@@ -104,12 +104,12 @@ def is_stateful(frame: DataFrame) -> bool:
 
 
 def stateful_nodes(frame: DataFrame) -> Iterator[Any]:
-    """Yield the stateful operators of a frame's plan, starting at the output."""
+    """Yield the nodes of a frame's plan that keep state, from the output towards the sources."""
     return stateful_below(analysed(frame))
 
 
 def optimised(frame: DataFrame) -> Any:
-    """Return the optimised plan, without reading data. By this plan Spark chooses the keys and the order of state.
+    """Return Spark's optimised plan of a frame, without reading data. It shows how Spark will lay out the state.
 
     Raises Py4JError.
     """
@@ -118,7 +118,7 @@ def optimised(frame: DataFrame) -> Any:
 
 
 def stateful_below(node: Any) -> Iterator[Any]:
-    """Yield the stateful operators at and below a node of a plan."""
+    """Yield ``node`` and the nodes below it that keep state. Parts of the plan that are not streaming are skipped."""
     children = children_of(node)
     if not node.isStreaming() or not children:
         return  # the static side of a join is computed again in each batch
@@ -132,7 +132,7 @@ def stateful_below(node: Any) -> Iterator[Any]:
 
 
 def joins_streams(frame: DataFrame) -> bool:
-    """Return whether the query joins two streams, or a stream with itself."""
+    """Return whether the frame's plan has a join whose two sides are both streaming."""
     return any(
         node.nodeName() == "Join" and all(child.isStreaming() for child in children_of(node))
         for node in nodes_from(analysed(frame))
@@ -140,12 +140,12 @@ def joins_streams(frame: DataFrame) -> bool:
 
 
 def watermark_over(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether a watermark is set on rows of a source. ``ids``: ids of the source's columns."""
+    """Return whether any watermark is set on rows that come from a source. ``ids``: the source's column ids."""
     return any(_is_watermark(node) and _ids(node) & ids for node in nodes_from(analysed(frame)))
 
 
 def streaming_leaves(frame: DataFrame) -> int:
-    """Return the number of streaming sources that the frame reads."""
+    """Return how many streaming reads the frame's plan has. A stream that is read twice counts twice."""
     return sum(1 for node in nodes_from(analysed(frame)) if not children_of(node) and node.isStreaming())
 
 
@@ -157,8 +157,8 @@ def streams(frame: DataFrame) -> Counter[str]:
 def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[str]:
     """Return stream name -> number of times that a plan reads the stream.
 
-    ``named``: id -> definition (:func:`with_definitions`), to count each use of a definition; None counts a definition
-    as one use.
+    ``named``: result of :func:`with_definitions`. With it, the streams of a definition in SQL's WITH are counted again
+    at each use of the definition. With None, uses are not counted.
     """
     names: Counter[str] = Counter()
     for below in nodes_from(node):
@@ -170,17 +170,17 @@ def streams_below(node: Any, named: Mapping[int, Any] | None = None) -> Counter[
 
 
 def streams_in_order(frame: DataFrame) -> tuple[str, ...]:
-    """Return the names of the streams in the order of ``sources`` in Spark's progress events."""
+    """Return the names of the streams that a frame reads, in the order in which Spark's progress events list them."""
     return tuple(streams(frame))
 
 
 def with_definitions(plan: Any) -> dict[int, Any]:
-    """Return id -> definition in SQL's WITH. Each use of a definition has the same id."""
+    """Return id -> plan node of each definition in SQL's WITH. A node that uses the definition has the same id."""
     return {int(node.id()): node for node in nodes_from(plan) if node.nodeName() == "CTERelationDef"}
 
 
 def columns_of_streams(plan: Any) -> dict[int, str]:
-    """Return column id -> name of the stream that the column comes from."""
+    """Return column id -> stream name, for the columns that a plan reads from streams."""
     columns: dict[int, str] = {}
     for leaf in nodes_from(plan):
         if leaf.nodeName().startswith("StreamingRelation"):
@@ -211,10 +211,10 @@ def made_columns(plan: Any) -> dict[int, Any]:
 
 
 def uses_current_time(plan: Any, spark: SparkSession) -> bool:
-    """Return whether the user's query uses the current time, such as ``now()``.
+    """Return whether the user's query uses the current time, such as ``now()``. ``plan``: the analysed plan.
 
-    In the optimised plan, the current time is a constant that differs in each plan. This package's own column of event
-    time does not count.
+    Spark's optimiser replaces the current time by a constant, so the optimised plan differs each time. The event-time
+    column that this package adds does not count.
     """
     jvm: Any = spark._jvm
     pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
@@ -227,12 +227,12 @@ def uses_current_time(plan: Any, spark: SparkSession) -> bool:
 
 
 def _follows_event_time(expression: Any) -> bool:
-    """Return whether an expression makes the column of event time that this package adds."""
+    """Return whether an expression belongs to the event-time column that this package adds."""
     return FOLLOWED in str(expression.sql())
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:
-    """Yield the conditions that AND connects."""
+    """Yield the parts of a condition that AND connects; the condition itself if it has no AND."""
     if condition.nodeName() != "And":
         yield condition
         return
@@ -246,7 +246,10 @@ def each(sequence: Any) -> Iterator[Any]:
 
 
 def watermark_over_union(frame: DataFrame) -> bool:
-    """Return whether a watermark is set after a union. The fastest input then makes rows of the other inputs late."""
+    """Return whether a watermark is set on a union of streams. Its fastest input would make rows of other inputs late.
+
+    A union does not count if another watermark is set between the union and this watermark.
+    """
 
     def reaches_union(node: Any) -> bool:
         for child in children_of(node):
@@ -262,7 +265,7 @@ def watermark_over_union(frame: DataFrame) -> bool:
 
 
 def leaf_ids(frame: DataFrame) -> frozenset[int]:
-    """Return the column ids of the frame's sources. The ids identify a source within a larger plan."""
+    """Return the ids of the columns that the frame's sources output. A larger plan has the same ids."""
     return frozenset(_ids(analysed(frame)))
 
 
@@ -276,7 +279,10 @@ def _ids(node: Any) -> set[int]:
 
 
 def holds_watermark(frame: DataFrame, ids: frozenset[int]) -> bool:
-    """Return whether there are several watermarks, and any depends only on the sources with these column ids."""
+    """Return whether the frame has several watermarks, and any watermark is set only on rows of the given sources.
+
+    ``ids``: column ids of these sources.
+    """
     nodes = [*filter(_is_watermark, nodes_from(analysed(frame)))]
     return len(nodes) > 1 and any(_ids(node) <= ids for node in nodes)
 

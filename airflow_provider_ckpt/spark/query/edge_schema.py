@@ -1,8 +1,8 @@
-"""Event time across a result partition. Its files have no watermark, so the reader of an edge sets the watermark again.
+"""Event time across a result partition, whose files carry no watermark.
 
-Spark marks the event-time column in the producer's schema. The reader removes the mark, because stateful operators
-would drop late rows of a marked column without a watermark. Without a watermark on the edge, only the live inputs of
-the query would decide which rows of the edge are late.
+Spark marks the event-time column in the producer's schema. The consumer's query removes this mark from the files'
+schema, and sets the watermark again. With the mark alone, stateful operators would drop late rows. Without a watermark,
+the live inputs of the query alone would decide which rows of the partition are late.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from airflow_provider_ckpt.spark.query.event_time import MARK
 
 
 def plain(schema: StructType) -> StructType:
-    """Return the schema without Spark's marks of event time. Files are read with it."""
+    """Return the schema without Spark's marks of event time. Queries read result-partition files with this schema."""
     return StructType([_unmarked(field) for field in schema.fields])
 
 
 def event_time(schema: StructType) -> EventTime | None:
-    """Return the watermark that is marked in the schema; None without a mark. If a join left several: the first."""
+    """Return the first column that Spark has marked with event time, and its delay; None if no column has a mark."""
     for field in schema.fields:
         delay = (field.metadata or {}).get(MARK)
         if delay is not None:
@@ -29,7 +29,7 @@ def event_time(schema: StructType) -> EventTime | None:
 
 
 def marked(schema: StructType, event_time: EventTime) -> StructType:
-    """Return the schema with Spark's mark of event time. Schemas in the journal lack the mark."""
+    """Return the schema with Spark's mark on the column of ``event_time``. Schemas in the journal have no marks."""
     return StructType(
         [
             StructField(
@@ -43,7 +43,7 @@ def marked(schema: StructType, event_time: EventTime) -> StructType:
 
 
 def with_watermark(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Return the frame with the watermark of the producer's output, if the output has one."""
+    """Return ``frame`` with the watermark that the producer's ``schema`` marks; ``frame`` itself without a mark."""
     mark = event_time(schema)
     return frame if mark is None else frame.withWatermark(f"`{mark.column}`", f"{mark.delay_ms} milliseconds")
 

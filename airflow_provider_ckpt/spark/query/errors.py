@@ -1,4 +1,4 @@
-"""Errors of a query before it runs: in the user's functions, in its sources, or in a change."""
+"""Errors that are found before a query runs: in the user's functions, in sources, or in a change of the query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class UnfitQueryError(InvalidInputError):
 
 
 class ForeignCodeError(InvalidInputError):
-    """Code that a request or a data file names. The driver does not run it, because its author may not be trusted."""
+    """Code that a request or a data file names. The driver does not run the code, because its author is unknown."""
 
 
 class UnfitSourceError(InvalidInputError):
@@ -36,7 +36,7 @@ class FunctionFailedError(InvalidInputError):
 
 
 class FunctionFailedForNowError(TransientError):
-    """An error of a user's function that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
+    """A failure of a user's function that may pass (:func:`~airflow_provider_ckpt.job.user_failure.may_pass`)."""
 
     template = f"{FunctionFailedError.template}. Another try calls it again"
 
@@ -60,7 +60,7 @@ class SchemaChangedError(InvalidInputError):
 
 
 class FrozenListLostError(TerminalError):
-    """A lost list of frozen files or offsets of a bounded source. A new list could be different."""
+    """The loss of a bounded source's stored list of files or offsets. A new list could have other files or offsets."""
 
     template = (
         "{uri} {problem}. It lists the files or offsets that a bounded source reads, as they were when the job first "

@@ -1,12 +1,13 @@
-"""Event time of a query's inputs: rules for which rows move the watermark, and counts of the other rows.
+"""Event time of a query's inputs: which rows move the watermark, and counts of the rows that do not.
 
 A bounded input is read in the order of modification times. A compaction, a restore or a synchronised bucket changes
 these times, and rows of history would be late. So a bounded input holds back the watermark until the input ends, unless
-the user declares the input ``in_order``. Then the query leaves the input out, and live rows move the watermark (R13).
+the user declares it ``in_order``. After its end, the query leaves it out, and live rows move the watermark (R13).
 
-A row that is far ahead of the clock does not move the watermark, because it would make all later rows late. Spark
-follows a column that this package adds, in which such a row has no event time. The user's column keeps Spark's mark, so
-windows, joins and timers still use it. Each branch of a plan has one watermark, because Spark refuses a second one.
+A row that is far ahead of the clock must not move the watermark, because it would make all later rows late. So Spark's
+watermark is set on a column that this package adds, and such a row has the time 1970 there. The user's column keeps
+Spark's mark, so windows, joins and timers still use it. Each branch of a plan has one watermark, because Spark refuses
+a second watermark.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from airflow_provider_ckpt.model.definition import EventTime
 from airflow_provider_ckpt.model.graph import JobGraph, JobVertex
 
 HOLD = "__ckpt_hold_event_time"
-"""Column of a watermark that never advances."""
+"""Name of a column that is 1970 in each row. A watermark on this column never advances."""
 FOLLOWED = "__ckpt_followed_"
-"""Prefix of the column that Spark follows for event time. The name of the user's column follows the prefix."""
+"""Prefix of the name of the added column on which Spark's watermark is set. The user's column name comes after it."""
 MARK = "spark.watermarkDelayMs"
-"""Metadata key by which Spark marks a column with event time."""
+"""Metadata key by which Spark marks an event-time column. The value is the watermark's delay in milliseconds."""
 OBSERVED = "__ckpt_event_time"
-"""Prefix of the names of metrics. The delay in milliseconds and the uid of the input follow the prefix."""
+"""Prefix of the names of event-time metrics. A name is the prefix, the delay in milliseconds and the input's uid."""
 
 
 def hold_event_time(frame: DataFrame) -> DataFrame:
@@ -47,7 +48,7 @@ def hold_event_time(frame: DataFrame) -> DataFrame:
 
 
 def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex: JobVertex) -> frozenset[str]:
-    """Return the bounded sources and edges of a vertex whose rows are not in the order of event time."""
+    """Return a vertex's bounded sources and edges that bring rows of any source not declared ``in_order``."""
     unordered = {uid for uid, operator in operators.items() if operator.kind == "source" and not operator.in_order}
     edges = [edge for edge in graph.inputs(vertex.uid) if graph.vertex(edge.producer).bounded]
     of_edges = {edge.uid for edge in edges if graph.upstream_sources(edge.producer) & unordered}
@@ -55,22 +56,25 @@ def unordered_inputs(operators: Mapping[str, Operator], graph: JobGraph, vertex:
 
 
 def max_ahead_of(operators: Mapping[str, Operator], graph: JobGraph, producer: str) -> float | None:
-    """Return how many seconds ahead of the clock a producer's rows may be to move the watermark; None for no limit."""
+    """Return the largest ``max_ahead`` of the sources above a producer; None if any source has no limit.
+
+    Rows that are more seconds ahead of the clock than that do not move the watermark.
+    """
     limits = [operators[uid].max_ahead for uid in graph.upstream_sources(producer)]
     set_limits = [limit for limit in limits if limit is not None]
     return max(set_limits) if set_limits and len(set_limits) == len(limits) else None
 
 
 _FOLLOW = "ckpt_follow"
-"""Attribute of a frame that has the function to call instead of the frame's ``withWatermark``."""
+"""Name of a frame's attribute. Its value is the function that replaces the frame's ``withWatermark``."""
 
 
 @dataclass(frozen=True)
 class EventTimeGuard:
-    """Rule by which a running query follows event time.
+    """Setter of the watermarks in a running query. Rows far ahead of the clock do not move these watermarks.
 
-    ``observes``: True if the query counts rows that are too far ahead, before 1970 or without a time. Queries with
-    state do.
+    ``observes``: True if the query counts rows that are too far ahead, before 1970 or without a time. Only queries with
+    state do so.
     """
 
     observes: bool
@@ -124,7 +128,7 @@ class EventTimeGuard:
 
 
 def projected(frame: DataFrame, *columns: Column) -> DataFrame:
-    """Return selected columns of a frame. A later ``withWatermark`` still follows the frame's rule for event time."""
+    """Return a frame with ``columns`` of ``frame``, and with the replaced ``withWatermark`` if ``frame`` has one."""
     chosen = frame.select(*columns)
     follow = vars(frame).get(_FOLLOW)
     return chosen if follow is None else _watched(chosen, follow)
@@ -140,7 +144,10 @@ def _watched(frame: DataFrame, follow: Callable[[DataFrame, str, str], DataFrame
 
 
 def _plain_time(marked: DataFrame) -> StructField | None:
-    """Return the column that Spark follows; None if it holds windows, or if two columns have the same name."""
+    """Return the event-time column of a frame with a watermark; None if it is no TIMESTAMP, such as a window.
+
+    Return None also if two columns of the frame have the same name.
+    """
     fields = marked.schema.fields
     names = {field.name.lower() for field in fields}
     marked_field = next((field for field in fields if MARK in (field.metadata or {})), None)

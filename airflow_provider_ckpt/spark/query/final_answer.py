@@ -1,7 +1,7 @@
-"""The final answer of an aggregate whose inputs end.
+"""The final answer of an aggregate: one row for each group, output when all inputs have ended.
 
 An aggregate without windows outputs a group again whenever a micro-batch changes the group. A query that reads this
-output would take each change for a new row. So only each group's result at the end of all inputs is published.
+output would take each change for a new row. So only the final answer is published.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from airflow_provider_ckpt.spark.query.analysed_plan import has_watermark, refus
 _ROWS_ONCE = frozenset(
     {"Deduplicate", "DeduplicateWithinWatermark", "Distinct", "GlobalLimit", "LocalLimit", "Join"}
 )  # fmt: skip
-"""Operators that never output a row again, whatever the output mode."""
+"""Names of stateful plan nodes that output each row only once, in every output mode."""
 
 
 def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> str | None:
     """Return the output mode of a bounded query that publishes only its final answer; None if it publishes each batch.
 
-    The final answer itself is output in mode "complete". In mode "append", a query has a final answer only if Spark
-    cannot run it in that mode. In another mode, it has one only if other queries or jobs read its output (``is_read``).
+    ``output_mode`` is the mode that the user has declared. With "append", only a query that Spark cannot run in that
+    mode has a final answer. With "complete" or "update", only a query whose output other queries or jobs read
+    (``is_read``) has one. The last micro-batch always runs in mode "complete".
     """
     if not any(node.nodeName() == "Aggregate" for node in stateful_nodes(frame)):
         return None
@@ -32,5 +33,5 @@ def final_answer_mode(frame: DataFrame, output_mode: str, *, is_read: bool) -> s
 
 
 def changes_rows(frame: DataFrame, output_mode: str) -> bool:
-    """Return whether the query may output a row that replaces an earlier row."""
+    """Return whether the query may output a row that replaces a row of an earlier micro-batch."""
     return output_mode != "append" and any(node.nodeName() not in _ROWS_ONCE for node in stateful_nodes(frame))

@@ -1,4 +1,4 @@
-"""Finished parts of a job, and decisions of earlier runs, from the job's journal."""
+"""Finished sources and vertices of a job, and settings that earlier runs have fixed, as the job's journal has them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from airflow_provider_ckpt.spark.query.unions import Unions, read_unions
 
 @dataclass(frozen=True)
 class FinishedWork:
-    """The finished parts of a job, and decisions of earlier runs that later runs do not change.
+    """The finished sources and vertices of a job, and settings that earlier runs have fixed for later runs.
 
     Attributes:
         over: finished sources. Their functions must not be called again, because their folders may be gone.
         inline: bounded source -> True if it is read in an unbounded vertex.
-        dropped: vertex -> sources and edges that it leaves out.
-        schemas: vertex at its end of data -> schema of its output, with its event time.
+        dropped: vertex -> ended sources and edges that its query leaves out.
+        schemas: vertex at its end of data -> schema of its output, with Spark's event-time mark.
         mode: the runtime mode of the job's first run; None if the job has not begun.
-        unions: vertex that leaves inputs out -> its unions with all inputs.
-        settings: vertex -> settings that were changed while the job ran.
-        state_partitions: vertex with state -> number of its state partitions.
+        unions: vertex that leaves inputs out -> its unions as they were with all inputs.
+        settings: vertex -> settings that requests have changed while the job ran.
+        state_partitions: vertex with state -> how many partitions its state has.
     """
 
     over: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class FinishedWork:
 
     @staticmethod
     def of(state: JobState) -> FinishedWork:
-        """Return the finished parts of the recorded graph. Later checks compare that graph with the current one."""
+        """Return the finished work of the graph in the journal. Later checks compare it with the current graph."""
         definition = state.definition
         if definition is None:
             return FinishedWork()
@@ -67,7 +67,7 @@ class FinishedWork:
 
     @staticmethod
     def for_restore(state: JobState) -> FinishedWork:
-        """Return only the decisions of earlier runs, because finished parts may run again after a restore."""
+        """Return only the fixed settings. Finished vertices are left out, because a restore may run them again."""
         work = FinishedWork.of(state)
         return FinishedWork(
             inline=work.inline,

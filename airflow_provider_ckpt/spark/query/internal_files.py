@@ -1,4 +1,4 @@
-"""Detection of queries whose ``input_file_name()`` or ``_metadata`` would name files of a result partition."""
+"""Detection of queries that would get names of internal files from ``input_file_name()`` or ``_metadata``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _METADATA_COLUMN = "__metadata_col"
 
 
 def internal_files_named(frame: DataFrame, edges: Mapping[str, DataFrame]) -> tuple[str, str] | None:
-    """Return (edge, expression that would name the edge's files); None if no expression would."""
+    """Return (edge uid, function or column) of the first use that would name files of an edge's result partition.
+
+    Return None if there is no such use. ``edges``: edge uid -> frame that reads the edge.
+    """
     ids = {uid: leaf_ids(edge) for uid, edge in edges.items()}
     if not ids:
         return None

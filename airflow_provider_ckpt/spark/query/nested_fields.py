@@ -1,7 +1,7 @@
-"""Matching of struct fields by name, inside columns, arrays, maps and other structs.
+"""Matching of struct fields by name, also of structs inside arrays, maps and other structs.
 
-Spark casts structs, and unites maps of structs, by position. If the fields of two structs have another order, values
-would get into other fields.
+Spark casts structs, and unites maps of structs, by position. If two structs have the same fields in different orders,
+values would get into wrong fields.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 Spelling = Callable[[str], str]
-"""Function of a field's name. Returns the text by which the session compares names."""
+"""Function from a field's name to the text that the session compares: lower case, unless names are case-sensitive."""
 
 
 def spelling_of(spark: SparkSession) -> Spelling:
@@ -21,7 +21,10 @@ def spelling_of(spark: SparkSession) -> Spelling:
 
 
 def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | None:
-    """Return a phrase about the first struct with other field names than in ``want``, or None. Types are ignored."""
+    """Return a phrase about the first struct in ``have`` whose field names differ from the struct in ``want``.
+
+    Return None if all names match, in any order. Types of fields are not compared.
+    """
     if isinstance(have, StructType) and isinstance(want, StructType):
         have_names, want_names = (sorted(map(spelling, kind.names)) for kind in (have, want))
         if have_names != want_names or len(set(have_names)) < len(have_names):
@@ -30,7 +33,10 @@ def unlike_fields(have: DataType, want: DataType, spelling: Spelling) -> str | N
 
 
 def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> bool:
-    """Return whether any struct has its fields in another order than in ``want``. Both have the same fields."""
+    """Return whether any struct in ``have`` orders its fields differently from the same struct in ``want``.
+
+    Both types must have the same fields.
+    """
     if isinstance(have, StructType) and isinstance(want, StructType):
         have_names, want_names = ([*map(spelling, kind.names)] for kind in (have, want))
         if have_names != want_names:
@@ -39,7 +45,7 @@ def is_in_another_order(have: DataType, want: DataType, spelling: Spelling) -> b
 
 
 def in_order_of(column: Column, have: DataType, want: DataType, spelling: Spelling) -> Column:
-    """Return the column with all fields in the order of ``want``. Nulls and types do not change."""
+    """Return the column of type ``have`` with its struct fields in the order of ``want``. Types do not change."""
     if not is_in_another_order(have, want, spelling):
         return column
     if isinstance(have, StructType) and isinstance(want, StructType):

@@ -1,4 +1,4 @@
-"""Schemas that come from a root or from data files.
+"""Safe parsing of schemas that are stored under a root or in data files.
 
 When PySpark parses a schema, it imports the Python class that a user-defined type names. Anyone who may write a journal
 or a Parquet file could name a class. So only classes of Spark are allowed.
@@ -21,7 +21,7 @@ _OF_SPARK = "pyspark."
 def stored_schema(value: str | dict[str, Any]) -> StructType:
     """Parse a schema from JSON text or from a parsed object.
 
-    Raises ForeignCodeError.
+    Raises ForeignCodeError if the schema names a Python class other than Spark's own.
     """
     parsed = json.loads(value) if isinstance(value, str) else value
     _refuse_classes(parsed)

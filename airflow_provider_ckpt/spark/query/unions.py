@@ -1,8 +1,8 @@
-"""Unions of several inputs. The columns stay the same when an ended input is left out.
+"""Unions of several inputs, whose columns stay the same when an ended input is left out.
 
-Spark takes the order of a union's columns from the first input, and their types from all inputs. Without history, a
-live feed would change both in the middle of a job. So the plan records the schema of each union. The remaining inputs
-are converted to that schema.
+Spark takes the order of a union's columns from the first input, and their types from all inputs. If an ended input is
+left out, the remaining inputs would give another order or other types. So the plan records the schema of each union,
+and the remaining inputs are converted to that schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from airflow_provider_ckpt.spark.query.stored_schemas import stored_schema
 
 @dataclass(frozen=True)
 class Union:
-    """The schema of a union. ``inputs``: uid -> schema of the input."""
+    """The schema of a union, and of each of its inputs. ``inputs``: uid of source or transform -> its schema."""
 
     schema: StructType
     inputs: Mapping[str, StructType]
@@ -44,7 +44,7 @@ class Union:
 
 
 Unions = Mapping[tuple[str, str], Union]
-"""(Operator, parameter) -> union, for parameters with several inputs."""
+"""(Operator uid, parameter of its function) -> union, for each parameter with several inputs."""
 
 
 def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], Union]:
@@ -58,9 +58,10 @@ def read_unions(recorded: tuple[UnionDefinition, ...]) -> dict[tuple[str, str], 
 
 
 def unite(frames: list[DataFrame]) -> DataFrame:
-    """Return the union of frames by column name. The slowest input holds back event time, as in Flink.
+    """Return the union of frames by column name; with one frame, that frame.
 
-    For that, ``withWatermark`` on the union sets the watermark on each input.
+    ``withWatermark`` on the union sets the watermark on each frame instead. So the slowest frame holds back event time,
+    as in Flink.
     """
     if len(frames) == 1:
         return frames[0]
@@ -74,9 +75,10 @@ def unite(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_like_fields(operator: Operator, frames: Mapping[str, DataFrame]) -> list[DataFrame]:
-    """Return the inputs of a union with fields inside columns in the order of the first input.
+    """Return the inputs of a union, with struct fields ordered as in the first input.
 
-    Structs with other fields are refused, because Spark would unite them by position, or fail without naming them.
+    A struct whose field names differ from the first input's is refused. Spark would unite it by position, or fail
+    without naming the struct.
 
     Raises UnsupportedQueryError.
     """
@@ -110,7 +112,9 @@ def _like(operator: Operator, uid: str, frame: DataFrame, first: str, schema: St
 
 
 def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFrame]:
-    """Return the inputs that have not ended, with the columns of the whole union.
+    """Return ``frames`` with the columns that the recorded union had when no input was left out.
+
+    ``frames``: uid -> frame of each input that has not ended.
 
     Raises SchemaChangedError.
     """
@@ -118,11 +122,15 @@ def without_ended(frames: Mapping[str, DataFrame], union: Union) -> list[DataFra
 
 
 def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded: StructType | None) -> DataFrame:
-    """Return the frame of an input with the columns of the whole union, in the union's order and with its types.
+    """Return the frame of an input with the columns of ``united``, in that order and with those types.
 
     A missing column is refused, because a union by position would use another column instead. New columns come last. A
-    column whose type has changed keeps its type, because a later check compares the output. Columns that need no cast
-    stay plain references, which keep their event time. ``recorded``: recorded schema of the input, or None.
+    column whose type is not the recorded one keeps its new type, because a later check compares the output. Columns
+    that need no cast stay plain references, which keep their event time.
+
+    Args:
+        united: schema of the union with all inputs.
+        recorded: recorded schema of this input; None if none was recorded.
     """
     fields, united_fields, spelling = (
         _by_name(frame, frame.schema),
@@ -156,7 +164,7 @@ def _with_union_columns(uid: str, frame: DataFrame, united: StructType, recorded
 
 
 def _by_name(frame: DataFrame, schema: StructType) -> dict[str, StructField]:
-    """Return name -> column. Names are compared as in Spark's ``unionByName``."""
+    """Return name -> column of ``schema``. Names are in lower case, unless the session's names are case-sensitive."""
     spelling = spelling_of(frame.sparkSession)
     return {spelling(field.name): field for field in schema.fields}
 
@@ -166,9 +174,9 @@ def same_type(first: DataType, second: DataType) -> bool:
 
 
 def shape(schema: Any) -> Any:
-    """Return the names and types of a Spark schema in JSON.
+    """Return Spark's JSON of a schema without nullability and metadata, so that only names and types are compared.
 
-    Nullability is left out, because it may change when an ended input leaves a union.
+    Nullability may change when an ended input is left out of a union.
     """
     if isinstance(schema, list):
         return [shape(item) for item in schema]

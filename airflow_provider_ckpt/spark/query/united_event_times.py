@@ -1,7 +1,7 @@
-"""Event time of the inputs of a union: all inputs must have it, or none.
+"""Event time of the inputs of a union: all inputs must have a watermark on the same column, or none may have one.
 
-Spark takes the event time of a union from the first input. So the order of the inputs would decide whether windows
-close, and the end of an input would change that.
+Spark takes the event time of a union from the first input. If only some inputs had it, the order of the inputs would
+decide whether windows close. That could change when an ended input is left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _WITHOUT_KEYS = frozenset({"GlobalLimit", "LocalLimit"})
 
 @dataclass(frozen=True)
 class UnlikeEventTimes:
-    """A union in which only some inputs have event time in ``column``. The other fields are names of streams."""
+    """A union in which only some inputs have event time in ``column``.
+
+    ``having`` and ``lacking`` are the names of the streams below the inputs with and without event time.
+    """
 
     column: str
     having: tuple[str, ...]
@@ -40,9 +43,10 @@ class UnlikeEventTimes:
 def with_event_time_of_others(
     frames: Mapping[str, DataFrame], may_get: Callable[[str], bool]
 ) -> Mapping[str, DataFrame]:
-    """Return the inputs of a union. An input without event time gets the others' watermark if ``may_get`` returns True.
+    """Return the inputs of a union, with the watermark added to inputs that lack it.
 
-    The others must agree on one column and one delay, and the input must have this column as TIMESTAMP.
+    All inputs that already have a watermark must agree on one column and one delay. Otherwise nothing is added. An
+    input gets the watermark only if ``may_get`` returns True for its uid, and if it has this column as a TIMESTAMP.
     """
     marks = {uid: _marks(frame.schema) for uid, frame in frames.items()}
     times = {mark for mark in marks.values() if mark}
@@ -70,7 +74,7 @@ def _has_time(frame: DataFrame, column: str) -> bool:
 
 
 def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
-    """Return the first union of the plan whose inputs differ in event time; None if there is none."""
+    """Return the first union of streams in which only some inputs have event time; None if there is no such union."""
     for node in nodes_from(analysed(frame)):
         if node.nodeName() == "Union" and node.isStreaming():
             children = children_of(node)
@@ -88,12 +92,12 @@ def unlike_event_times(frame: DataFrame) -> UnlikeEventTimes | None:
 
 
 def uses_event_time(frame: DataFrame) -> tuple[bool, ...]:
-    """Return a flag for each stateful operator, starting at the output: True if its result depends on event time."""
+    """Return a flag for each stateful node of the plan, output first: True if its result depends on event time."""
     return tuple(any(map(_is_marked, _decisive(node))) for node in stateful_nodes(frame))
 
 
 def _decisive(node: Any) -> Iterator[Any]:
-    """Yield the columns whose event time affects the state and output of an operator."""
+    """Yield the columns of a stateful node that matter: if any has event time, its result depends on event time."""
     kind = node.nodeName()
     if kind == "Aggregate":
         for key in each(node.groupingExpressions()):
@@ -109,7 +113,10 @@ def _decisive(node: Any) -> Iterator[Any]:
 
 
 def _may_time_out(node: Any) -> bool:
-    """Return False for a stateful function without event-time timers, because Spark drops no late rows for it."""
+    """Return False if ``node`` is a stateful function without event-time timers; otherwise True.
+
+    For such a function, Spark drops no late rows.
+    """
     for member in ("timeout", "timeMode"):
         with suppress(Py4JError):
             return "EventTime" in str(getattr(node, member)().toString())

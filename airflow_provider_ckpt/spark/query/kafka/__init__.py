@@ -1,1 +1,1 @@
-"""Kafka sources: their options, their offsets and their frozen ends."""
+"""Kafka sources: checks of their options, queries to the brokers, and frozen ends."""

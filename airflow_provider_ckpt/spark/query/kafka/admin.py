@@ -20,30 +20,34 @@ from airflow_provider_ckpt.spark.query.kafka.errors import (
 from airflow_provider_ckpt.spark.query.kafka.kafka_options import TopicPartition, milliseconds, of_options
 
 API_TIMEOUT_MS = 30_000
-"""Default of ``kafka.default.api.timeout.ms``, in milliseconds. The client's minute is long for a mistyped name."""
+"""Value of ``kafka.default.api.timeout.ms`` in milliseconds, if the user sets none.
+
+The client's own default of a minute is long if a broker's name is mistyped.
+"""
 _PREFIX = "kafka."
 _TIMEOUT = "default.api.timeout.ms"
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The id that brokers without topic ids report."""
+"""The id of every topic if the brokers have no topic ids."""
 _ADMIN = "org.apache.kafka.clients.admin"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the brokers. ``id`` is empty if the brokers have no topic ids."""
+    """A topic with its id and the numbers of its partitions. ``id`` is empty if the brokers have no topic ids."""
 
     id: str
     partitions: tuple[int, ...]
 
 
 class KafkaAdmin:
-    """A connection to the brokers of one source. Use it as a context manager.
+    """A connection to the brokers of one source. Use it as a context manager, which opens and closes it.
 
-    Each method raises KafkaUnreachableError if no broker answers in time, and KafkaRefusedError for any other failure.
+    Each method raises KafkaUnreachableError if no broker answers in time, and KafkaRefusedError for other failures. It
+    raises UnfitSourceError if Spark has no Kafka client.
     """
 
     def __init__(self, spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> None:
-        """Prepare a client with the options of the source's reader.
+        """Prepare a client with the options of the source's reader that begin with ``kafka.``.
 
         Raises UnfitSourceError.
         """
@@ -66,7 +70,9 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ofSeconds(1))
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """Return the topics whose whole names match a regular expression of Java, without Kafka's internal topics.
+        """Return the sorted names of the topics that a regular expression of Java matches as a whole.
+
+        Kafka's internal topics are left out.
 
         Raises UnfitSourceError.
         """
@@ -79,14 +85,14 @@ class KafkaAdmin:
         return tuple(sorted(str(name) for name in names if fits.matcher(name).matches()))
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Return topic name -> topic.
+        """Return topic name -> topic, for the given names.
 
         Raises KafkaTopicMissingError.
         """
         return {name: self._topic(name) for name in names}
 
     def _topic(self, name: str) -> Topic:
-        """Return one topic. In an answer about several topics, the brokers do not name the unknown topic."""
+        """Return the topic of this name. Only one topic is requested, so that an error is about this topic."""
         names = self._jvm.java.util.List.of(name)
         description = self._call(lambda: self._await(self._admin.describeTopics(names).allTopicNames()), name)[name]
         identity = str(description.topicId().toString())
@@ -98,10 +104,9 @@ class KafkaAdmin:
     def offsets(
         self, partitions: Iterable[TopicPartition], which: Literal["earliest", "latest"]
     ) -> dict[TopicPartition, int]:
-        """Return the earliest or latest offset of each partition.
+        """Return partition -> its earliest or latest offset, as ``which`` asks for.
 
-        The latest offset depends on the source's isolation level. With ``read_committed`` it excludes open
-        transactions.
+        If the source reads only committed rows (``read_committed``), the latest offset is before any open transaction.
         """
         spec = getattr(self._class("OffsetSpec"), which)()
         level = self._jvm.org.apache.kafka.common.IsolationLevel

@@ -1,4 +1,4 @@
-"""Errors of a Kafka source before it is read: wrong options, missing topics, failing brokers."""
+"""Errors of Kafka sources: a topic is missing, or the brokers do not answer, or they refuse a request."""
 
 from __future__ import annotations
 

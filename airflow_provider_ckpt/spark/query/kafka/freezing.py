@@ -1,4 +1,4 @@
-"""Topics of a Kafka source, and the end of a bounded one, which is frozen for all attempts (R11)."""
+"""Topics of a Kafka source, and the frozen end of a bounded Kafka source, which all attempts use (R11)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def fetch_topics(
 ) -> dict[str, str]:
     """Return topic name -> topic id, for the topics that a source reads.
 
-    A topic that was deleted and created again has another id. For a live source with a pattern the result is empty,
-    because topics may be created later.
+    A topic that was deleted and created again has another id. Topics without an id are left out. For a live source with
+    a pattern the result is empty, because topics may be created later.
 
     Raises KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
@@ -42,7 +42,7 @@ def fetch_topics(
 
 
 def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping[str, str]) -> FrozenOffsets:
-    """Return the offsets that a bounded source must read, as the topics are now.
+    """Return the current start and end of each partition that the options of a bounded source select.
 
     Raises UnfitSourceError, KafkaTopicMissingError, and what :class:`KafkaAdmin` raises.
     """
@@ -76,7 +76,7 @@ def fetch_offsets(spark: SparkSession, uid: str, location: str, options: Mapping
 
 
 def recreated_topic(topics: Mapping[str, str], recorded: Mapping[str, str]) -> str | None:
-    """Return a sentence about a topic whose id has changed; None without one. Both mappings: topic name -> id."""
+    """Return a sentence about the first topic whose id has changed; None if no id has. Both mappings: topic -> id."""
     recreated = sorted(name for name in topics.keys() & recorded.keys() if topics[name] != recorded[name])
     return f"Topic {recreated[0]} was deleted and made again." if recreated else None
 
@@ -89,7 +89,7 @@ def why_endless(
     recorded: Mapping[str, str],
     remaining: Mapping[TopicPartition, int],
 ) -> str | None:
-    """Return why a partition can no longer reach its frozen end; None if all partitions can.
+    """Return why the source can never read a partition up to its frozen end; None if it can read all partitions.
 
     If a topic was recreated or its log was truncated, Spark silently waits for rows. Rows of open transactions count as
     present, because the end may have been frozen with another isolation level.
@@ -122,8 +122,7 @@ def why_endless(
 def _why_no_end(limit: int, start: int, end: int) -> str | None:
     """Return why ``limit`` cannot be the end of a partition; None if it can.
 
-    An end before the start counts as reached at once, although retention may have deleted rows before it. So it is
-    refused.
+    It must not be before the start, where nothing would be read, nor after the current end of the partition.
 
     Args:
         limit: the end in the options.
@@ -138,7 +137,7 @@ def _why_no_end(limit: int, start: int, end: int) -> str | None:
 
 
 def only_frozen(frame: DataFrame, frozen: FrozenOffsets) -> DataFrame:
-    """Return the rows before the frozen end. Spark's reader itself stops only at the end of the topic."""
+    """Return the rows of ``frame`` before the frozen end. Spark's streaming reader has no option for an end."""
     is_kept = F.lit(False)
     for topic, partitions in frozen.by_topic().items():
         ends = {partition.partition: partition.end for partition in partitions}
@@ -172,7 +171,15 @@ def _resolved(
     symbol: int,
     actual: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return partition -> its offset. ``actual``: partition -> offset that ``symbol`` (EARLIEST or LATEST) means."""
+    """Return partition -> offset number, for the value of the option ``key``.
+
+    Args:
+        given: partition -> offset or ``symbol``, as the option states them; or ``symbol`` for all partitions.
+        symbol: EARLIEST or LATEST.
+        actual: partition -> the offset number that ``symbol`` means.
+
+    Raises UnfitSourceError.
+    """
     if isinstance(given, int):
         return dict(actual)
     if given.keys() != actual.keys():

@@ -1,4 +1,4 @@
-"""Topics and offsets in the options of a Kafka source. The functions do no I/O."""
+"""Parsing and checks of a Kafka source's reader options, such as topics and offsets, without I/O."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ HELD = frozenset(
         "endingoffsetsbytimestamp",
     }
 )
-"""Options that a frozen end replaces, in lower case."""
+"""Names, in lower case, of the options that a frozen end replaces."""
 DEFAULT_LIMIT = 200_000
-"""Offsets that a bounded source reads in a micro-batch. A limit is needed so that live sources are not starved."""
+"""Maximum number of offsets that a bounded source reads in a micro-batch, so that live sources are not starved."""
 EARLIEST, LATEST = -2, -1
 
 _BY_TIME = "give the offsets, and leave rows out by the column timestamp"
@@ -36,7 +36,7 @@ _WHY = {
 }
 _LATEST_START = "a bounded source that begins at the end reads nothing; begin at 'earliest', or at an offset"
 _LOWEST = {"maxoffsetspertrigger": 1, "minoffsetspertrigger": 0}
-"""Option -> its lowest value. With a limit of zero offsets, a micro-batch would silently read nothing."""
+"""Limit option in lower case -> its lowest allowed value. A maximum of 0 offsets would make each micro-batch empty."""
 _LEVEL = "kafka.isolation.level"
 _LEVELS = ("read_uncommitted", "read_committed")
 _EARLIEST_END = "a bounded source that ends at the beginning reads nothing; end at 'latest', or at an offset"
@@ -53,26 +53,27 @@ _FORMS = {
 class KafkaRange:
     """The topics and offsets that the options of a bounded source select.
 
-    ``start`` and ``end`` are partition -> offset, or ``EARLIEST`` or ``LATEST`` for all partitions.
+    ``start`` is partition -> offset, or ``EARLIEST`` for all partitions. ``end`` is partition -> offset, or ``LATEST``.
+    ``pattern`` is the value of ``subscribePattern``; None without this option.
     """
 
     topics: tuple[str, ...]
     pattern: str | None
     partitions: frozenset[TopicPartition] | None
-    """The assigned partitions; None for all partitions of the topics."""
+    """The partitions in the option ``assign``; None without this option, for all partitions of the topics."""
     start: Mapping[TopicPartition, int] | int
     end: Mapping[TopicPartition, int] | int
 
 
 def of_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return lower-case name -> value. If an option is set twice, the later value counts."""
+    """Return option name in lower case -> value. If an option is set twice, the result has the later value."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def milliseconds(uid: str, location: str, key: str, text: str) -> int:
-    """Parse a timeout of the client, in milliseconds.
+    """Return the value ``text`` of the option ``key`` as milliseconds.
 
-    Raises UnfitSourceError.
+    Raises UnfitSourceError if it is not a positive whole number.
     """
     try:
         number = int(text)
@@ -84,7 +85,7 @@ def milliseconds(uid: str, location: str, key: str, text: str) -> int:
 
 
 def refuse_bounded(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse options that a bounded source cannot have.
+    """Refuse options that a bounded source cannot have: times as its start or end, and a malformed or empty range.
 
     Raises UnfitSourceError.
     """
@@ -108,7 +109,7 @@ def refuse_limits(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse an unknown isolation level. Kafka's client distinguishes small and capital letters.
+    """Refuse an isolation level that Kafka's client does not know, also a level in capital letters.
 
     Raises UnfitSourceError.
     """
@@ -119,7 +120,7 @@ def refuse_level(uid: str, location: str, options: Mapping[str, str]) -> None:
 
 
 def refuse_start(uid: str, location: str, options: Mapping[str, str]) -> None:
-    """Refuse a malformed start of a live source. Spark would fail at it only when the query starts, and in each retry.
+    """Refuse a malformed start of a live source. Spark would report it only when the query starts, and in each retry.
 
     Raises UnfitSourceError.
     """
@@ -150,7 +151,7 @@ def _is_number(text: str, lowest: int = 0) -> bool:
 
 
 def _by_partition(text: str) -> dict[TopicPartition, int]:
-    """Parse offsets in JSON.
+    """Return partition -> offset, parsed from JSON such as ``{"orders": {"0": 23}}``.
 
     Raises ValueError, TypeError, AttributeError.
     """
@@ -158,7 +159,7 @@ def _by_partition(text: str) -> dict[TopicPartition, int]:
 
 
 def read_range(uid: str, location: str, options: Mapping[str, str]) -> KafkaRange:
-    """Return the topics and the range that the options select.
+    """Return the topics and offsets that the options of a bounded source select.
 
     Raises UnfitSourceError.
     """

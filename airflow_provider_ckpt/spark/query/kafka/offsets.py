@@ -1,4 +1,4 @@
-"""The frozen end of a bounded Kafka source, as a stored document. All attempts use the same end (R11)."""
+"""The offsets that a bounded Kafka source reads, as a document that is stored once for all attempts (R11)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class FrozenOffsets:
 
     @property
     def count(self) -> int:
-        """Return the number of offsets. There may be fewer rows, because transactions and compaction leave gaps."""
+        """Return how many offsets are to read. Fewer rows may exist, because transactions and compaction leave gaps."""
         return sum(max(0, partition.end - partition.start) for partition in self.partitions)
 
     def remaining(self) -> dict[TopicPartition, int]:
-        """Return partition -> end, for partitions with offsets to read."""
+        """Return partition -> end offset, for the partitions whose start is before their end."""
         return {
             (partition.topic, partition.partition): partition.end
             for partition in self.partitions
@@ -49,7 +49,10 @@ class FrozenOffsets:
         return topics
 
     def reader_options(self, *, streaming: bool) -> dict[str, str]:
-        """Return Spark's options for exactly these partitions and offsets. They replace the user's own options."""
+        """Return Spark's reader options for these partitions and offsets. They replace the user's own options.
+
+        With ``streaming`` True the end is missing, because Spark's streaming reader has no option for it.
+        """
         topics = self.by_topic().items()
         starts = {
             topic: {str(partition.partition): partition.start for partition in partitions}
@@ -69,7 +72,7 @@ class FrozenOffsets:
 
     @classmethod
     def decoded(cls, data: bytes, uri: str) -> FrozenOffsets:
-        """Return the offsets of a stored document.
+        """Return the offsets that a stored document contains. ``uri``: place of the document, for error messages.
 
         Raises MalformedDocumentError, NewerFormatError, UnknownFormError.
         """

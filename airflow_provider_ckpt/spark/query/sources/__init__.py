@@ -1,1 +1,1 @@
-"""Sources of files: their readers, their frozen ends, and files that Spark would misread."""
+"""File sources: readers for their functions, their frozen ends, and checks for files that Spark would misread."""

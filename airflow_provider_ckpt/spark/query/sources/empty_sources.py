@@ -1,7 +1,7 @@
 """Checks for sources that have nothing to read, or that leave out files in sub-folders.
 
-A source is empty if a share is not mounted, a partition is late or a path is wrong. Spark lists files in sub-folders,
-but does not read them.
+Typical causes of an empty source are a share that is not mounted, a late partition, and a wrong path. Spark lists files
+in sub-folders of a source's folder, but does not read them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from airflow_provider_ckpt.sparkfiles.temporary_names import has_temporary_name
 from airflow_provider_ckpt.storage.redaction import redact_uri
 
 _CHOOSE = frozenset({"pathglobfilter", "modifiedbefore", "modifiedafter", "recursivefilelookup"})
-"""Options by which the user chooses files. Files that they leave out are not reported."""
+"""Reader options, in lower case, by which the user chooses files. With any of them, unread files are not reported."""
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class FilesInSubFolders:
-    """The files that a source leaves out. ``folders``: sorted normal paths of their folders."""
+    """The number of files that a source leaves out, and their folders. ``folders``: sorted normal paths."""
 
     count: int
     folders: tuple[str, ...]
@@ -51,7 +51,10 @@ class FilesInSubFolders:
 
 
 def unread_below(spark: SparkSession, reads: SourceReads) -> FilesInSubFolders | None:
-    """Return the files that a source leaves out because they are in sub-folders; None if there are none."""
+    """Return the files that a source leaves out because they are in sub-folders; None if it leaves out none.
+
+    Return None also for a source that reads no files, does not exist, or chooses files by options.
+    """
     if not reads.is_file or any(key.lower() in _CHOOSE for key in reads.options):
         return None
     frame = frame_of_existing(spark, reads)
@@ -75,7 +78,9 @@ def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | N
     if index is None or index.leafFiles().size() == index.allFiles().size():
         return None
     read = {normal_path(str(uri)) for uri in index.inputFiles()}
-    listed = str(index.leafFiles().keys().mkString("\n")).splitlines()  # one call, as there may be many
+    listed = str(
+        index.leafFiles().keys().mkString("\n")
+    ).splitlines()  # one call of the JVM, because there may be many files
     unread = [path for path in map(unescaped_path, listed) if path not in read]
     unread = [path for path in unread if not (skips_temporary and has_temporary_name(path))]
     return (
@@ -84,18 +89,19 @@ def _unread_by(frame: DataFrame, skips_temporary: bool) -> FilesInSubFolders | N
 
 
 _NO_SCHEMA = "UNABLE_TO_INFER_SCHEMA"
-"""Spark's error condition for a folder without files, if the reader has no schema."""
+"""Spark's error condition if a reader without a schema loads a folder without files."""
 _NO_COLUMN = "UNRESOLVED_COLUMN"
-"""Start of Spark's error conditions for a missing column. Without a folder ``column=value``, the column is missing."""
+"""Start of Spark's error conditions for a missing column, such as the column of folders ``column=value`` without them.
+"""
 
 
 def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str]) -> str:
-    """Return a phrase that names the data that a source lacks, and where it should be.
+    """Return a phrase for messages about an empty source: "no file in <paths>" or "no row to read in <topics>".
 
     Args:
-        form: the source's format; None for files.
+        form: the source's format. Only "kafka" gives the phrase about topics; None gives the phrase about files.
         paths: paths of a file source.
-        selects: options that select topics.
+        selects: options that select topics of a Kafka source.
     """
     if form is not None and form.lower() == "kafka":
         return f"no row to read in {', '.join(selects.values()) or 'its topics'}"
@@ -103,7 +109,7 @@ def nothing_in(form: str | None, paths: Iterable[str], selects: Mapping[str, str
 
 
 def refuse_empty(spark: SparkSession, uid: str, location: str, reads: SourceReads, files: Sequence[str]) -> None:
-    """Refuse a source if any of its paths has no file. ``files``: result of :func:`list_files` for all paths.
+    """Refuse a file source if any of its paths has no file. ``files``: result of :func:`list_files` for all its paths.
 
     Raises NothingToReadError.
     """
@@ -133,7 +139,7 @@ def _temporary_note(spark: SparkSession, reads: SourceReads) -> str:
 
 
 def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Sequence[str]) -> bool:
-    """Return whether ``path`` has no file. Spark lists the path only if no name in ``ordered`` begins with it."""
+    """Return whether ``path`` has no file. Spark lists it only if ``ordered`` has neither it nor a path below it."""
     if not ordered:
         return True
     name = unescaped_path(path).rstrip("/")
@@ -145,7 +151,7 @@ def _holds_none(spark: SparkSession, reads: SourceReads, path: str, ordered: Seq
 
 
 def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a source that has nothing to read in any of its paths or topics.
+    """Raise the error for a source whose topics have no row, or whose paths have no file.
 
     Raises NothingToReadError.
     """
@@ -156,9 +162,10 @@ def refuse_without_rows(uid: str, location: str, reads: SourceReads) -> None:
 def nothing_to_read(
     spark: SparkSession, sources: Iterable[tuple[Operator, SourceReads]], failure: BaseException | None
 ) -> CkptError | None:
-    """Return the error of the first bounded source without files, if ``failure`` is a missing column; otherwise None.
+    """Return the error for the first bounded source without files, if ``failure`` is Spark's error of a missing column.
 
-    A user's function may use a column of folders ``column=value``. A retry finds the column when the folders exist.
+    Return None for another failure, or if all sources have files or may be empty. A user's function may use a column
+    of folders ``column=value``, which exists only when the folders exist. So a retry may succeed.
     """
     if not (spark_condition(failure) or "").startswith(_NO_COLUMN):
         return None
@@ -171,10 +178,10 @@ def nothing_to_read(
 
 
 def not_there(operator: Operator, reads: SourceReads, failure: BaseException | None) -> CkptError | None:
-    """Return the error of a source whose reader found no folder or no file; None for any other ``failure``.
+    """Return the error for a source whose folder is missing or has no file; None if ``failure`` has another cause.
 
-    Spark fails at a folder without files if the reader has no schema. For a source that may be empty, Spark's own error
-    is better, because it asks for a schema.
+    Spark fails at a folder without files if the reader has no schema. If the source may be empty, return None for this
+    failure, because Spark's own error asks for a schema.
     """
     about = {"uid": operator.uid, "location": operator.location}
     if not isinstance(failure, PySparkException) or not reads.paths:

@@ -25,7 +25,10 @@ def read_files(spark: SparkSession, schema: StructType, *paths: str) -> DataFram
 
 
 def write_files(frame: DataFrame, uri: str, *, is_kept: bool) -> None:
-    """Write a new folder. ``is_kept``: True if the files are for other jobs, and remain when this job is deleted."""
+    """Write the rows of ``frame`` as Parquet files to a new folder ``uri``.
+
+    ``is_kept``: True if other jobs read the files. Otherwise they live only briefly, and have no Parquet dictionaries.
+    """
     options = _WRITE if is_kept else {**_WRITE, **_EXCHANGE}
     with writing(frame.sparkSession, LOSSLESS):
         frame.write.options(**options).parquet(uri)

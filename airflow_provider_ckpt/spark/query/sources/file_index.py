@@ -1,4 +1,4 @@
-"""The files of a Spark relation, as Spark's file index lists them."""
+"""Functions that read from Spark's file index which files a node of a plan reads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from airflow_provider_ckpt.sparkfiles.seen_files import normal_path
 from airflow_provider_ckpt.storage.redaction import redact_given
 
 _STATUS = re.compile(r"(?:\w+\{)+path=(.*); isDirectory=false; length=(\d+); .*?modification_time=(\d+);", re.DOTALL)
-"""Pattern of the text of Hadoop's ``FileStatus``. Subclasses, for example in S3A and ABFS, add to this text."""
+"""Pattern of the text of Hadoop's ``FileStatus``. Its subclasses, for example in S3A and ABFS, add more to the text."""
 _SEPARATOR = "\0"
 """The only character besides the slash that cannot be in a file name."""
 
 
 def index_of(leaf: Any) -> Any | None:
-    """Return the file index of a leaf of a plan; None if the leaf is no file source of Spark itself.
+    """Return the ``InMemoryFileIndex`` of a leaf of a plan; None if the leaf is no file source of Spark itself.
 
-    The result is also None if the relation lists its files in another way, as Delta's relation does.
+    Return None also if the leaf has a file index of another class, as Delta's has.
     """
     if leaf.nodeName() != "LogicalRelation" or _kind(leaf.relation()) != "HadoopFsRelation":
         return None
@@ -28,7 +28,7 @@ def index_of(leaf: Any) -> Any | None:
 
 
 def statuses(index: Any) -> list[FileStatus]:
-    """Return the files that an ``InMemoryFileIndex`` has listed. This takes two calls of the JVM."""
+    """Return path, size and time of each file in an ``InMemoryFileIndex``. This takes two calls of the JVM."""
     text = index.allFiles().mkString(_SEPARATOR)
     return [read_status(line) for line in text.split(_SEPARATOR)] if text else []
 
@@ -47,11 +47,10 @@ def read_status(text: str) -> FileStatus:
 
 
 def beside_partitions(index: Any) -> str | None:
-    """Return the normal path of a file that Spark lists and does not read; None if there is none.
+    """Return the normal path of a file that lies next to folders named ``column=value``; None if there is no such file.
 
-    If folders are named ``column=value``, Spark reads only the files in them. It silently leaves out files next to
-    them. With such folders, each file takes a call of the JVM, and each folder takes two. ``index``: an
-    ``InMemoryFileIndex``.
+    Spark reads only the files in these folders, and silently leaves out the files next to them. With such folders, this
+    function takes one call of the JVM for each file and two for each folder. ``index``: an ``InMemoryFileIndex``.
     """
     spec = index.partitionSpec()
     if spec.partitionColumns().isEmpty():

@@ -1,4 +1,4 @@
-"""Polls of a source's files while they are read, and the wait until their producers have finished writing."""
+"""Lists of a source's files with sizes and times, and the wait until their producers have finished writing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from airflow_provider_ckpt.spark.query.sources.reader import SourceReads
 SETTLED = 10.0
 """Seconds without a change after which a file counts as finished."""
 LONGEST_WAIT = 600.0
-"""Seconds after which a file is read even if it still changes."""
+"""Maximum seconds of a wait for unchanged files. After that the files are read even if they still change."""
 _PAUSE = 0.5
 _USUAL = 1.5
-"""Factor of ``SETTLED``. A wait that is longer than the product is reported."""
+"""Factor of ``SETTLED``. A wait for unchanged files is reported if it takes longer than the product."""
 
 
 def await_settled(
@@ -31,17 +31,17 @@ def await_settled(
     report: Callable[[FileStatus, float], None] = lambda file, seconds: None,
     waited: float = 0.0,
 ) -> None:
-    """Wait until no file has changed for ``SETTLED`` seconds. Wait ``LONGEST_WAIT`` seconds at most.
+    """Wait until each file was last modified more than ``SETTLED`` seconds ago. Wait ``LONGEST_WAIT`` seconds at most.
 
-    The storage's clock may differ from this host's clock. So the wait also ends if two polls, ``SETTLED`` seconds
-    apart, find the same files.
+    The storage's clock may differ from this host's clock. So the wait also ends when polls have found the same recent
+    files, sizes and times for ``SETTLED`` seconds.
 
     Args:
         poll: returns the files with their sizes and times.
-        is_over: returns True if the wait must end.
-        report: called with the file that changed last and the seconds so far. Called first if the wait is longer than
-            usual, then each time the seconds have doubled.
-        waited: seconds that count as waited before this wait began.
+        is_over: returns True if the wait must end early.
+        report: called with (file that was modified last, seconds waited). The first call comes after ``_USUAL`` times
+            ``SETTLED`` seconds, and the next calls when the seconds have doubled.
+        waited: seconds of earlier waits for the same files. They count as part of this wait.
     """
     unchanged_since = time.monotonic()
     began, report_after = unchanged_since - waited, max(SETTLED * _USUAL, 2 * waited)
@@ -61,14 +61,14 @@ def await_settled(
 
 
 def listed(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
-    """Return the files of a source; empty if its folder cannot be listed. The folder may be gone after it was read."""
+    """Return the files of a source; empty if Spark cannot list its folder, which may be gone after it was read."""
     with suppress(PySparkException, Py4JError):
         return list_statuses(spark, reads)
     return []
 
 
 def statuses_now(spark: SparkSession, paths: Iterable[str]) -> list[FileStatus]:
-    """Return the status of each file that still exists. Each file takes three calls of the JVM."""
+    """Return size and time of each file of ``paths`` that still exists. Each file takes three calls of the JVM."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     statuses = []

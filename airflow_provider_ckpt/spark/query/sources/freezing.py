@@ -1,4 +1,4 @@
-"""Freezing of the ends of bounded sources. All attempts use the same ends."""
+"""Freezing of the ends of bounded sources: which files, offsets or splits all attempts read."""
 
 from __future__ import annotations
 
@@ -45,15 +45,17 @@ def freeze_sources(
     waits: Collection[str],
     warn: Callable[[str], None],
 ) -> dict[str, FrozenEnd]:
-    """Freeze the ends of bounded sources that no attempt has frozen. Return source -> frozen end, for all of ``reads``.
+    """Return source -> frozen end, for the bounded sources in ``reads``. Freeze the ends that no attempt has frozen.
+
+    Sources that read neither files nor Kafka have no frozen end, and are not in the result.
 
     Args:
         reads: bounded source -> format, paths and options.
         locations: source -> place of its definition.
-        streaming: True if streams read the files. Then names that Spark takes for patterns are refused.
+        streaming: True for a job in streaming mode. Then file names that Spark takes for patterns are refused.
         allow_empty: sources that may have nothing to read.
         waits: sources whose files must not have changed for some time (``unfinished_files="wait"``).
-        warn: called with a status text if a wait is long.
+        warn: called with a warning text when the wait for unchanged files is long.
 
     Raises NothingToReadError, UnreadableFileError, and what :func:`fetch_offsets` raises. A source that fails is not
     frozen.
@@ -102,7 +104,7 @@ def _report_awaited(warn: Callable[[str], None], uid: str, file: FileStatus, sec
 def freeze_split_lists(
     storage: Storage, job_id: str, journal: OwnedJournal, lists: Mapping[str, Sequence[Split]]
 ) -> dict[str, tuple[Split, ...]]:
-    """Return source -> its frozen splits. Freeze the lists that no attempt has frozen."""
+    """Return source -> its frozen splits. Freeze each list that no attempt has frozen. ``lists``: source -> splits."""
     frozen: dict[str, tuple[Split, ...]] = {}
     state = journal.state
     for uid, splits in lists.items():

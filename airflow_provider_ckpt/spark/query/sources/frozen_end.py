@@ -1,4 +1,4 @@
-"""The frozen end of a bounded source of files or Kafka. An attempt writes it only if no other attempt has (R11)."""
+"""The frozen end of a bounded source: a list of files or Kafka offsets, which only the first attempt writes (R11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FrozenEnd = FrozenFiles | FrozenOffsets
 
 
 def freeze_offsets(storage: Storage, path: str, offsets: FrozenOffsets) -> FrozenOffsets:
-    """Write the offsets and return them. If another attempt was first, return the offsets that it has written.
+    """Write the offsets and return them. If ``path`` exists already, return the offsets of the earlier attempt instead.
 
     Raises what :func:`read_offsets` raises.
     """

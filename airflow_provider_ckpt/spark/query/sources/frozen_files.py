@@ -1,4 +1,4 @@
-"""The end of a bounded file source: the list of its files, frozen for all attempts (R11)."""
+"""The frozen end of a bounded file source: the list of files that all attempts read (R11). Checks of file names."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from airflow_provider_ckpt.storage.storage import Storage
 KIND = "frozen-files"
 VERSION = 1
 LISTING = StructType().add("value", StringType())
-"""A schema for listing files. With it, Spark does not infer a schema from the contents of files."""
+"""A schema for readers that only list files, so that Spark does not infer a schema from the files' contents."""
 _SUSPICIOUS = re.compile(r"%5B|%5D|%7B|%7D|%3F|%5C|[*\[\]{}?\\]|:(?!/)")
 
 
 @dataclass(frozen=True)
 class FrozenFiles:
-    """The frozen list of a source's files. ``files``: URIs as Spark writes them, without escapes."""
+    """The frozen list of a source's files. ``files``: URIs as Spark writes them, but with all escapes decoded."""
 
     uid: str
     files: tuple[str, ...]
@@ -54,12 +54,12 @@ class FrozenFiles:
 
 
 def unescaped_path(uri: str) -> str:
-    """Return the path of a URI in which nothing is escaped, without scheme and leading slashes."""
+    """Return a URI without its scheme and leading slashes. ``uri`` must have no escapes."""
     return without_scheme(uri).lstrip("/")
 
 
 def list_files(spark: SparkSession, reads: SourceReads) -> tuple[str, ...]:
-    """Return the files that a file source would read now, as Spark lists them (globs, hidden files, partitions).
+    """Return the sorted URIs of the files that a file source would read now, without escapes. Spark lists the files.
 
     If the only path does not exist, the result is empty. If any of several paths does not exist, Spark raises an
     AnalysisException.
@@ -79,12 +79,12 @@ def list_statuses(spark: SparkSession, reads: SourceReads) -> list[FileStatus]:
 
 
 def _listed(spark: SparkSession, reads: SourceReads) -> DataFrame | None:
-    """Return the frame that lists the files; None if the only path does not exist."""
+    """Return the batch frame of a file source, whose plan lists the files; None if the only path does not exist."""
     return frame_of_existing(spark, reads) if len(reads.paths) == 1 else source_frame(spark, reads)
 
 
 def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the files that a source leaves out because they have names of temporary files.
+    """Return the files, as paths for messages, that a source leaves out because they have temporary names.
 
     Raises what :func:`list_files` raises.
     """
@@ -95,7 +95,7 @@ def list_temporary(spark: SparkSession, reads: SourceReads) -> list[str]:
 
 
 def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a source with a file next to folders ``column=value``, because Spark reads only files in such folders.
+    """Refuse a source with a file next to folders ``column=value``, because Spark would not read this file.
 
     Raises UnreadableFileError.
     """
@@ -113,7 +113,7 @@ def refuse_beside_partitions(spark: SparkSession, uid: str, location: str, reads
 
 
 def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a streaming source with a path to a file. Patterns are not checked, because they may match files.
+    """Refuse a streaming source with a path of a file. Patterns are not checked, because they may match files.
 
     Raises UnfitSourceError.
     """
@@ -134,7 +134,7 @@ def refuse_single_files(spark: SparkSession, uid: str, location: str, reads: Sou
 
 
 def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse existing files with a name that Spark's streaming reader takes for a pattern, or that has a colon.
+    """Refuse a source with a file whose name Spark takes for a pattern, or a local file with a colon in its name.
 
     Raises UnreadableFileError.
     """
@@ -144,7 +144,7 @@ def refuse_unreadable_names(spark: SparkSession, uid: str, location: str, reads:
 
 
 def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
-    """Refuse a file with a name that Spark's streaming reader takes for a pattern.
+    """Refuse a source if any of ``paths`` has a name that Spark's streaming reader takes for a pattern.
 
     Raises UnreadableFileError.
     """
@@ -160,7 +160,7 @@ def refuse_patterns(uid: str, location: str, paths: Iterable[str]) -> None:
 
 
 def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
-    """Refuse a file on a local disk with a colon in its name, because Spark cannot read it.
+    """Refuse a source if any of ``uris`` is a file on a local disk with a colon in its name. Spark cannot read it.
 
     Raises UnreadableFileError.
     """
@@ -175,7 +175,7 @@ def refuse_colons(uid: str, location: str, uris: Iterable[str]) -> None:
 
 
 def _suspicious(spark: SparkSession, reads: SourceReads) -> list[str]:
-    """Return the URIs of the current files; empty if no name has a character that may be a problem."""
+    """Return the URIs of all current files if any URI has a pattern character or a colon; otherwise an empty list."""
     frame = frame_of_existing(spark, reads)
     if frame is None:  # the folder, or files of the pattern, may appear later
         return []
@@ -206,7 +206,7 @@ def source_frame(spark: SparkSession, reads: SourceReads) -> DataFrame:
 
 
 def without(ends: Mapping[str, Any], forgotten: Collection[str]) -> dict[str, Any]:
-    """Return the frozen ends without the files that the job must skip (``forget_files``)."""
+    """Return source -> frozen end, without ``forgotten``: files that the user has abandoned (``forget_files``)."""
     paths = {unescaped_path(path) for path in forgotten}
     return {uid: _without(end, paths) if isinstance(end, FrozenFiles) and paths else end for uid, end in ends.items()}
 
@@ -216,7 +216,7 @@ def _without(end: FrozenFiles, paths: Collection[str]) -> FrozenFiles:
 
 
 def freeze(storage: Storage, path: str, uid: str, files: Iterable[str]) -> FrozenFiles:
-    """Write the list and return it. If another attempt was first, return the list that it has written."""
+    """Write the list and return it. If ``path`` exists already, return the list of the earlier attempt instead."""
     frozen = FrozenFiles(uid, tuple(files))
     document = encode_document(KIND, VERSION, uid=uid, files=list(frozen.files))
     return frozen if storage.create_if_absent(path, document) else read_frozen(storage, path)

@@ -1,7 +1,7 @@
-"""Late files of a bounded source that were already reported, so that each run reports only new late files.
+"""The late files of a bounded source that were already reported, so that each run reports only new late files.
 
-They are stored next to the source's frozen list. In the journal, they would grow without limit if a folder keeps
-getting files, and each driver, sensor and ``ckpt show`` reads the whole journal.
+Their list is stored next to the source's frozen list, and not in the journal. A folder that keeps getting files would
+make the journal grow without limit. Each driver, sensor and ``ckpt show`` reads the whole journal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LateFilesSeen:
 
     Attributes:
         epoch: epoch of the run that checked; 0 if no run has checked.
-        files: the late files that the check found.
+        files: URIs of all late files that the check found.
     """
 
     epoch: int = 0
@@ -39,15 +39,15 @@ class LateFilesSeen:
 
 
 class KnownLate:
-    """Stored result of the last check of a source for late files. ``frozen``: path of the source's frozen list."""
+    """Store for the result of a source's last check for late files. ``frozen``: path of the source's frozen list."""
 
     def __init__(self, storage: Storage, frozen: str, uid: str) -> None:
         self._storage, self._path, self._uid = storage, late_path(frozen), uid
 
     def read(self) -> LateFilesSeen:
-        """Return the result of the last check; empty if there is none, or if it is unreadable.
+        """Return the result of the last check; an empty result if no check was stored, or if its file is unreadable.
 
-        An empty result is harmless: late files are only reported again.
+        After an empty result, late files are only reported once more.
 
         Raises NewerFormatError, and what the storage raises.
         """
@@ -66,14 +66,14 @@ class KnownLate:
     def write(self, epoch: int, files: Collection[str]) -> None:
         """Store the result of a check. ``files``: all late files that exist now.
 
-        A late file that is moved away and comes back is reported again.
+        So a late file that is moved away and later comes back is reported again.
         """
         document = encode_document(KIND, VERSION, uid=self._uid, epoch=epoch, files=sorted(files))
         self._storage.replace(self._path, document)
 
 
 def file_sources(state: JobState) -> dict[str, str]:
-    """Return source uid -> path of its frozen list, for bounded file sources with paths in the journal."""
+    """Return source uid -> path of its frozen list, for the bounded file sources whose lists are frozen."""
     definition = state.definition
     ends = {}
     for uid, source in ({} if definition is None else definition.sources).items():
@@ -84,9 +84,9 @@ def file_sources(state: JobState) -> dict[str, str]:
 
 
 def unchecked_sources(storage: Storage, state: JobState) -> list[str]:
-    """Return the sources that were not checked for late files when the job finished.
+    """Return the bounded file sources that were not checked for late files in the journal's last epoch.
 
-    There was no check if the driver died at that moment, or if workers ran the job.
+    The check is missing if the driver died before it, or if workers ran the job.
 
     Raises what :meth:`KnownLate.read` raises.
     """

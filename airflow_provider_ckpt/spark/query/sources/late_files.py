@@ -41,17 +41,18 @@ def name_late_files(
     report: Callable[[LateFilesFound], None],
     followers: Mapping[str, SourceReads],
 ) -> None:
-    """Report late files that no run has reported, and whether the job has read them.
+    """Report the late files that no run has reported, in separate events for files that were read and for unread files.
 
-    The job has read a late file if the file appeared before the source ended. If the process dies during this call,
-    some files are reported again.
+    Queries may read a late file if it appears before the source ends. If the process dies during this call, a later run
+    reports some files again.
 
     Args:
         reads: source uid -> format, paths and options.
         frozen: source uid -> frozen end. Only ends of files are checked.
         read: normal paths of the late files that queries have read.
         report: called with each event.
-        followers: bounded source -> reads of the live source with ``after``, whose files are not late.
+        followers: bounded source -> reads of the live source whose ``after`` names the bounded source. A file that this
+            live source reads is not late.
 
     Raises NewerFormatError, and what ``report`` and the storage raise.
     """
@@ -96,9 +97,9 @@ def _report_new(
 
 
 def reads_of_finished(storage: Storage, state: JobState) -> tuple[dict[str, SourceReads], dict[str, FrozenFiles]]:
-    """Return (uid -> its reads, uid -> frozen list) of the bounded file sources.
+    """Return (source uid -> its reads, source uid -> its frozen list) for the bounded file sources.
 
-    Both mappings come from the journal, because functions of finished sources are not called. A source whose list is
+    The reads come from the journal, because functions of finished sources are not called. A source whose stored list is
     lost is only in the first mapping.
 
     Raises NewerFormatError.

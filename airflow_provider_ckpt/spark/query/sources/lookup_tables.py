@@ -1,4 +1,4 @@
-"""Tables of files that a streaming query looks up. Spark lists their files only when the query starts."""
+"""Lookup tables: files that a streaming query reads as a batch. Spark lists them only when the query starts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 
 
 def lookup_tables(frame: DataFrame) -> tuple[str, ...]:
-    """Return the folders of lookup tables, without secrets. A folder without files is marked.
+    """Return the folders of a frame's lookup tables as texts without secrets. A text says if a folder has no file.
 
-    Tables that Spark lists again for each micro-batch are left out.
+    Tables whose files Spark lists again for each micro-batch are left out.
     """
     tables = list[str]()
     for node in nodes_from(analysed(frame)):

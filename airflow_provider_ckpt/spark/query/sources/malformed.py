@@ -1,11 +1,11 @@
 """Rows of CSV and JSON files that do not fit the schema of their source.
 
-Spark silently reads such a row as nulls. So each reader asks for Spark's column of malformed rows, under a name of this
-package. The user's function never gets the column. The source's ``on_malformed`` decides whether such a row fails the
-query, is counted, or goes to a quarantine.
+Spark silently reads such a row as nulls. So each reader asks Spark for a further column with the text of each malformed
+row. It is null in other rows, and the user's function never gets it. The source's ``on_malformed`` states whether a
+malformed row fails the query, is counted, or goes to a quarantine sink.
 
 Whether a row is malformed must not depend on the query. Spark converts only the columns that a query uses, and may
-first drop rows by the query's conditions. So every expression here uses all columns.
+first drop rows by the query's conditions. So every expression in this module uses all columns.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from airflow_provider_ckpt.spark.query.stored_schemas import refuse_foreign_type
 PARSED = frozenset({"csv", "json"})
 """Formats for which Spark detects malformed rows."""
 COUNTED = "__ckpt_counted_"
-"""Prefix of the column of malformed rows in a source that counts them. The uid follows the prefix."""
+"""Prefix of the name of the column of malformed rows, in a source that counts them. The source's uid comes after it."""
 QUARANTINE = StructType().add("file", StringType()).add("row", StringType()).add("reason", StringType())
-"""Columns of a quarantine sink."""
+"""Schema of the rows that a quarantine sink gets: the file, the text of the malformed row, and the reason."""
 FAILING = "__ckpt_failing_"
-"""Prefix of the column of malformed rows in a source that fails at them. The uid follows the prefix."""
+"""Prefix of the name of the column of malformed rows, in a source that fails at them. The source's uid comes after it.
+"""
 METRIC = "ckpt_malformed_rows_"
-"""Prefix of the metric that counts malformed rows in a micro-batch. The uid follows the prefix."""
+"""Prefix of the name of the metric that counts malformed rows in a micro-batch. The source's uid comes after it."""
 _MODES: Mapping[str, OnMalformed] = {"FAILFAST": "fail", "DROPMALFORMED": "count"}
 """Spark's option ``mode`` -> the equivalent ``on_malformed``."""
 
 
 @dataclass(frozen=True)
 class Treatment:
-    """Treatment of malformed rows by a reader.
+    """Choice of what a reader does with malformed rows, and the names that it uses.
 
     Attributes:
-        sparks: Spark's own name of the column of malformed rows. An inferred schema may contain it.
-        column: this package's name of the column.
+        sparks: Spark's own name of the column of malformed rows. A schema that Spark infers may have this column.
+        column: this package's name of the column of malformed rows.
         metric: name of the metric that counts malformed rows; None if the query does not count them.
         drops: True if malformed rows are left out.
     """
@@ -61,12 +62,15 @@ class Treatment:
         }
 
     def schema(self, schema: StructType) -> StructType:
-        """Return ``schema`` with the column of malformed rows added, for the reader."""
+        """Return the schema for the reader: ``schema`` with :attr:`column` added, and without the column ``sparks``."""
         fields = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
         return StructType([*fields, StructField(self.column, StringType())])
 
     def treated(self, frame: DataFrame) -> DataFrame:
-        """Return the frame for the user's function. ``frame`` must be read with :meth:`schema` and :attr:`options`."""
+        """Return ``frame`` for the user's function: with malformed rows treated, and without :attr:`column`.
+
+        ``frame`` must be read with :meth:`schema` and :attr:`options`.
+        """
         row, names = F.col(quoted(self.column)), [name for name in frame.columns if name != self.column]
         columns = [F.col(quoted(name)) for name in names]
         if self.on_malformed == "fail":  # the condition is always true, and has Spark parse all columns
@@ -88,8 +92,9 @@ class MalformedRule:
     def treatment(
         self, spark: SparkSession, form: str, options: Mapping[str, str], schema: StructType | None
     ) -> Treatment | None:
-        """Return the treatment for a reader; None if Spark itself must handle malformed rows.
+        """Return the treatment for a reader; None if malformed rows are left to Spark.
 
+        Spark handles them in formats other than CSV and JSON, and if the user's schema has Spark's own column for them.
         ``schema`` is the schema that the user has set for the reader; None if Spark infers it.
 
         Raises UnfitSourceError.
@@ -112,7 +117,10 @@ class MalformedRule:
         return Treatment(chosen, sparks, column, metric, drops)
 
     def refuse_choice(self, form: str) -> None:
-        """Refuse ``on_malformed`` for a format without detection of malformed rows. Raises UnfitSourceError."""
+        """Refuse a source that declares ``on_malformed``, because its reader finds no malformed rows in this format.
+
+        Raises UnfitSourceError.
+        """
         choice = self.operator.on_malformed
         if choice is not None:
             about = {"uid": self.operator.uid, "location": self.operator.location}
@@ -158,11 +166,12 @@ def load_treated(
     read: Callable[[], DataFrame],
     give: Callable[[StructType, Mapping[str, str]], None],
 ) -> DataFrame:
-    """Return the frame of a reader, with malformed rows treated.
+    """Return the frame that ``read`` loads, with malformed rows treated; as Spark loads it if ``treatment`` is None.
 
     Args:
         schema: the schema that the user has set for the reader; None if Spark infers it.
-        give: called with (schema, options) to set on Spark's reader before ``read`` is called again.
+        read: loads the frame with Spark's reader. May be called twice, the first time to infer the schema.
+        give: sets a schema and options on Spark's reader. Called before the last call of ``read``.
     """
     if treatment is None:
         return read()
@@ -177,16 +186,16 @@ def malformed_only(frame: DataFrame, column: str) -> DataFrame:
 
 
 def quarantined(rows: DataFrame, column: str, reason: Column) -> DataFrame:
-    """Return malformed rows in the columns of a quarantine. ``rows``: result of :func:`malformed_only`."""
+    """Return malformed rows with the columns of ``QUARANTINE``. ``rows``: result of :func:`malformed_only`."""
     file = rows.metadataColumn("_metadata")["file_path"]
     return rows.select(file.alias("file"), F.col(quoted(column)).alias("row"), reason.alias("reason"))
 
 
 def _malformed(row: Column, names: list[str]) -> Column:
-    """Return an expression that is null for each well-formed row. It uses all columns."""
+    """Return an expression that is null for each well-formed row, and the row's columns as JSON for a malformed row."""
     return F.when(row.isNotNull(), as_json(names))
 
 
 def as_json(names: list[str]) -> Column:
-    """Return an expression for a JSON object of the columns that are not null."""
+    """Return an expression for a JSON object of a row's columns, without the columns that are null in the row."""
     return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), {"ignoreNullFields": "true"})

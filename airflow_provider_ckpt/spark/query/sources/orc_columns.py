@@ -25,7 +25,10 @@ _FROM_TEXT = frozenset({*_WIDTH, "float", "double", "boolean", "date", "timestam
 
 @dataclass(frozen=True)
 class OrcColumn:
-    """A column of a file that is read as another type. ``expected`` and ``actual`` are Spark's names of the types."""
+    """A column of an ORC file that the source declares with another type.
+
+    ``expected`` is Spark's name of the declared type, and ``actual`` Spark's name of the type in the file.
+    """
 
     file: str
     column: str
@@ -34,9 +37,9 @@ class OrcColumn:
 
 
 def unfit_orc_column(spark: SparkSession, plan: Any) -> OrcColumn | None:
-    """Return an ORC column that a plan would read with a lossy conversion; None if there is none.
+    """Return an ORC column whose values a plan would read as nulls or other numbers; None if there is no such column.
 
-    A Spark job reads the footers of all files.
+    To find it, a Spark job reads the footers of all ORC files of the plan.
     """
     for leaf in each(plan.collectLeaves()):
         index = index_of(leaf)
@@ -57,7 +60,7 @@ def _unfit_in(spark: SparkSession, files: list[str], expected: StructType) -> It
 
 
 def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
-    """Return the common schema of all files; None if a column has different types in them."""
+    """Return the common schema of ORC files; None if any column has different types in two files."""
     paths = [escaped_glob(file) for file in files]
     try:
         return refuse_foreign_types(spark.read.format("orc").option("mergeSchema", True).load(paths)).schema
@@ -68,9 +71,9 @@ def _schema_of(spark: SparkSession, files: list[str]) -> StructType | None:
 
 
 def _unfit(schema: StructType | None, expected: StructType) -> tuple[str, str, str] | None:
-    """Return (column, expected type, actual type) of a lossy conversion; None if there is none.
+    """Return (column, expected type, actual type) of the first lossy conversion; None if no conversion is lossy.
 
-    All three are empty if ``schema`` is None, because a column has different types in the files.
+    If ``schema`` is None, the files have no common schema, so the three texts are empty. ``schema``: the files' schema.
     """
     if schema is None:
         return "", "", ""

@@ -1,7 +1,7 @@
-"""Checks of folders named ``column=value`` whose columns or values do not fit a source.
+"""Checks of folders named ``column=value`` whose columns or values do not fit the schema of a source.
 
-Spark misreads some values, because it does not check the range or the scale of some types. If a source reads its folder
-recursively, Spark reads no columns from folder names.
+Spark misreads some values, because for some types it checks neither their range nor their scale. If a source reads its
+folder recursively, Spark takes no columns from folder names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RECURSIVE = "recursivefilelookup"
 
 
 def misread_folder(subject: str, plan: Any) -> UnreadableFileError | None:
-    """Return the error for the first folder whose value Spark would misread; None if there is none.
+    """Return the error for the first folder whose value Spark would misread; None if Spark reads all values correctly.
 
     Spark 4.2 reads ``p=300`` as the TINYINT 44, and ``p=5`` of Parquet files as the DECIMAL(10,2) 0.05.
     """
@@ -63,7 +63,10 @@ def _unfit_value(subject: str, column: str, value: str, type_name: str) -> Unrea
 
 
 def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield (column, type, value) of each folder whose type Spark does not check."""
+    """Yield (column, type, value) for each part of a folder's path whose column is BYTE, SHORT or DECIMAL.
+
+    Spark does not check values of these types.
+    """
     spec = index.partitionSpec()
     fields = {column["name"]: str(column["type"]) for column in json.loads(spec.partitionColumns().json())["fields"]}
     types = {name: type_name for name, type_name in fields.items() if type_name in _BITS or _DECIMAL.match(type_name)}
@@ -76,7 +79,7 @@ def _folders(index: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def _expected(type_name: str, value: str) -> str | None:
-    """Return the type that ``value`` does not fit, as text; None if it fits, or if Spark itself refuses the value."""
+    """Return ``type_name`` as text for a message if Spark would misread ``value`` as this type; otherwise None."""
     try:
         number = None if value == _NULL else Decimal(value)
     except InvalidOperation:
@@ -107,7 +110,7 @@ _ID = re.compile(r"#\d+L?$")
 
 
 def unfit_folders(subject: str, text: str) -> CkptError | None:
-    """Return the error for a failure of Spark that folders have caused; None for any other failure.
+    """Return the error if Spark failed because of names or values of folders; None if ``text`` has another cause.
 
     Args:
         subject: source or query that failed, as the first words of the message.
@@ -142,12 +145,12 @@ def unfit_folders(subject: str, text: str) -> CkptError | None:
 
 
 def _columns(listed: str) -> list[str]:
-    """Return the column names in a list of Spark, without their ids."""
+    """Return the column names in a list that Spark has written as ``name#id,name#id``."""
     return [_ID.sub("", column) for column in listed.split(",")]
 
 
 def refuse_null_columns(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a source if a column of its schema exists only in folder names. It would be null in each row.
+    """Refuse a recursive source if a column of its schema exists only in folder names. Spark would read it as null.
 
     Raises UnfitSourceError.
     """
@@ -188,7 +191,10 @@ def _named_by_folders(spark: SparkSession, reads: SourceReads) -> Iterator[tuple
 
 
 def _is_in_file(spark: SparkSession, reads: SourceReads, uri: str, column: str) -> bool:
-    """Return whether the column has a value in the file, or the file is unreadable, which another check refuses."""
+    """Return whether the column has a value in any row of the file. Return True for an unreadable or missing file, too.
+
+    Another check refuses unreadable files.
+    """
     try:
         frame = frame_of_existing(spark, replace(reads, paths=[escaped_glob(uri)]))
         return frame is None or bool(frame.where(F.col(quoted(column)).isNotNull()).take(1))

@@ -1,4 +1,4 @@
-"""A source that reads the result of another job (``persist=True``)."""
+"""Function for a source that reads the kept result of an operator of another job (``persist=True``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_ckpt.storage.location import Location
 def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: str, operator: str) -> DataFrame:
     """Return all rows of ``operator`` in the FINISHED job ``job_id``.
 
-    Call this in the function of a bounded source, with the function's reader or with ``spark.read``::
+    Call this function in the function of a bounded source. ``read`` is the source's reader or ``spark.read``::
 
         @job.source(bounded=True)
         def history(read):
@@ -59,7 +59,7 @@ def read_persisted(read: Any, root: Location | str | os.PathLike[str], job_id: s
 
 
 def _nothing(reader: Any, schema: StructType) -> DataFrame:
-    """Return a frame without rows, because Spark has no path to read."""
+    """Return a frame without rows for a result without files, and record it in the reader as a loaded source."""
     if isinstance(reader, BatchReader):
         reader.reads.loads += 1
     frame: DataFrame = reader._spark.createDataFrame([], schema)

@@ -1,4 +1,4 @@
-"""Readers for source functions. They record format, options and paths.
+"""Readers for the functions of sources. They record the format, options and paths that a function sets.
 
 Batch and streaming readers have the same methods, so one source function works in both runtime modes.
 """
@@ -38,7 +38,7 @@ file whose time changes would be read twice, and an old file that is put back wo
 
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
-"""The innermost braces of a pattern."""
+"""Pattern of braces that contain no other braces, in a path pattern of Hadoop."""
 
 
 @dataclass
@@ -50,11 +50,11 @@ class SourceReads:
     paths: list[str] = field(default_factory=list)
     loads: int = 0
     schema: StructType | None = None
-    """Schema of the source itself, before the function selects columns; None if the source is not loaded."""
+    """Schema of the frame that the reader loaded, before the function selects columns; None if nothing is loaded."""
     topics: dict[str, str] = field(default_factory=dict)
     """Topic name -> topic id, for a Kafka source."""
     skips_temporary: bool = True
-    """True if a file source leaves out files with temporary names. :meth:`name_filter` has exceptions."""
+    """True if a file source leaves out files with temporary names. For exceptions see :meth:`name_filter`."""
 
     @property
     def is_file(self) -> bool:
@@ -62,7 +62,7 @@ class SourceReads:
 
     @property
     def patterns(self) -> list[str]:
-        """Paths without braces: Hadoop's patterns have alternatives in braces, but Python's do not."""
+        """The paths with braces expanded. In Hadoop's patterns ``{a,b}`` means alternatives, but not in Python's."""
         return [pattern for path in self.paths for pattern in _alternatives(path)]
 
     @property
@@ -71,7 +71,7 @@ class SourceReads:
 
     @property
     def has_end(self) -> bool:
-        """True if the end of a bounded source can be frozen before it is read."""
+        """True if the end of the source can be frozen before it is read, that is, for files and Kafka."""
         return self.is_file or self.is_kafka
 
     def name_filter(self) -> dict[str, str]:
@@ -86,7 +86,7 @@ class SourceReads:
         return {"pathGlobFilter": other_names()}
 
     def limits_itself(self) -> bool:
-        """Return whether the function has set a limit for micro-batches. Limits of other formats do not count."""
+        """Return whether the source's function has set a limit for micro-batches that fits the source's format."""
         limits = KAFKA_LIMITS if self.is_kafka else FILE_LIMITS
         return any(key.lower() in limits for key in self.options)
 
@@ -102,13 +102,16 @@ def _alternatives(pattern: str) -> Iterator[str]:
 
 
 def ignores_header(form: str, options: Mapping[str, str]) -> bool:
-    """Return whether Spark would match CSV columns by position although the user has not asked for that."""
+    """Return whether a CSV source has a header, and no ``enforceSchema`` option.
+
+    By default, Spark would then match columns by position, and not by the header's names.
+    """
     by_name = {key.lower(): value.lower() for key, value in options.items()}
     return form.lower() == "csv" and by_name.get("header") == "true" and "enforceschema" not in by_name
 
 
 def _schema_of(schema: StructType | str) -> StructType:
-    """Return the schema that a user has set for a reader. Spark has accepted it before."""
+    """Return a reader's schema as a StructType. ``schema`` may be DDL text, which Spark has accepted before."""
     if isinstance(schema, StructType):
         return schema
     parsed = StructType.fromDDL(schema)
@@ -117,9 +120,9 @@ def _schema_of(schema: StructType | str) -> StructType:
 
 
 def _absolute(spark: SparkSession, path: str) -> str:
-    """Return an absolute path, resolved as Spark does: from the working directory or the default file system.
+    """Return ``path`` as an absolute path. Spark's file system resolves a relative path from its working directory.
 
-    A relative path could mean another folder in a later run.
+    Stored as it is, a relative path could mean another folder in a later run.
     """
     if path.startswith("/") or ":" in path.partition("/")[0] or not path:
         return path
@@ -133,7 +136,7 @@ def _absolute(spark: SparkSession, path: str) -> str:
 
 
 class _Checked:
-    """Base of all readers. It records format and options, and adds checks of CSV headers and malformed rows."""
+    """Base class of all readers. It records format and options, and adds checks of CSV headers and malformed rows."""
 
     reads: SourceReads
     _spark: SparkSession
@@ -155,7 +158,7 @@ class _Checked:
         return self._set(key, value)
 
     def _set(self, key: str, value: Any) -> Any:
-        """Set an option that is not recorded."""
+        """Set an option on Spark's reader without recording it in ``reads``."""
         return super().option(key, value)  # type: ignore[misc]
 
     def options(self, **options: Any) -> Any:
@@ -183,7 +186,7 @@ class _Checked:
         return frame
 
     def _before_load(self, path: Any) -> Any:
-        """Return the path to load."""
+        """Return the path to load. Subclasses record the path and set further options here."""
         return path
 
     def _load(self, path: Any) -> DataFrame:
@@ -203,13 +206,13 @@ class _Checked:
 
 
 class _Recording(_Checked):
-    """Base of the readers for streaming and for batch. It records the paths, too."""
+    """Base class of :class:`StreamReader` and :class:`BatchReader`. It also records the paths."""
 
     before_load: Callable[[], None]
     _offsets: FrozenOffsets | None = None
-    """The frozen end of a bounded Kafka source; None if it is not frozen. It replaces the range in the options."""
+    """The frozen end of a bounded Kafka source, which replaces the range in the options; None if nothing is frozen."""
     _path: Any = None
-    """The path from the option ``path``. It is loaded as an argument, so that it is recorded like other paths."""
+    """Value of the option ``path``; None if it is not set. It is loaded as an argument, so that it is recorded."""
 
     def option(self, key: str, value: Any) -> Any:
         if key.lower() == "path":
@@ -217,21 +220,21 @@ class _Recording(_Checked):
             return self
         if key.lower() not in HELD:
             return super().option(key, value)
-        self.reads.options[key] = str(value)  # set in ``load``, because Spark cannot take an option back
+        self.reads.options[key] = str(value)  # set in ``load``, because Spark cannot remove an option
         return self
 
     def _before_load(self, path: Any) -> Any:
         if path is None:
             path = self._path
         elif self._path is not None:
-            self._set("path", self._path)  # Spark refuses both at once, and explains it
+            self._set("path", self._path)  # Spark refuses two paths with an error that explains it
         self._record(path)
         for key, value in {**self._held(), **self.reads.name_filter()}.items():
             self._set(key, value)
         return path
 
     def _held(self) -> dict[str, str]:
-        """Return the options that can be set only when the format is known."""
+        """Return the Kafka options for topics and offsets. They are set at the load, when the format is known."""
         return {key: value for key, value in self.reads.options.items() if key.lower() in HELD}
 
     def _treatment(self) -> Treatment | None:
@@ -280,8 +283,9 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
 
     Args:
         uid: uid of the source. Spark uses it as the name of the stream.
-        limit: bytes that a file source reads in a micro-batch, unless the user's function sets a limit; None for no
-            limit.
+        limit: bytes that a file source reads in a micro-batch; None for no limit. A limit of the user's function
+            replaces it.
+        offsets: frozen end of a bounded Kafka source; None if it is not frozen.
         holds_event_time: True if the source holds back event time (:func:`.hold_event_time`).
         select: returns the frame of a file source with only the files that the source must read.
     """
@@ -309,10 +313,10 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         self.name(uid)
 
     def hold_limits(self) -> None:
-        """Ignore limits that the user's function sets from here on.
+        """Ignore limits for micro-batches that the user's function sets after this call.
 
-        A request has changed the current limits while the job ran. A limit of the function would replace them, or Spark
-        would refuse a limit of bytes together with a limit of files.
+        Call this if a request has changed the source's limits while the job ran. A limit of the function would replace
+        the requested limit. Spark would refuse a limit of bytes together with a limit of files.
         """
         self._limits_hold = True
 
@@ -339,7 +343,7 @@ class StreamReader(_Recording, DataStreamReader):  # type: ignore[misc]
         return {"startingOffsets": "earliest", **plain}
 
     def _read(self, path: Any) -> DataFrame:
-        """Return the rows of the files that the source must read. Malformed rows of other files must not count."""
+        """Return the rows of the files that the source must read, so that other files' malformed rows do not count."""
         frame = super()._read(path)
         return self._select(frame) if self.reads.is_file else frame
 
@@ -360,7 +364,8 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
     """Reader of a source in batch mode.
 
     Args:
-        frozen: the frozen files that are read instead of the folder (R11); None if the list is not frozen.
+        frozen: URIs of the frozen files, which are read instead of the folder (R11); None if the list is not frozen.
+        offsets: frozen end of a bounded Kafka source; None if it is not frozen.
     """
 
     def __init__(
@@ -404,7 +409,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
         return super()._load([escaped_glob(file) for file in files])
 
     def _base(self, path: str) -> str:
-        """Return the folder above the partition columns, which is the path before any glob."""
+        """Return the part of ``path`` before its first glob. Folders ``column=value`` below it give columns."""
         plain: list[str] = []
         for part in path.split("/"):
             if any(c in part for c in "*?[{"):
@@ -414,7 +419,7 @@ class BatchReader(_Recording, DataFrameReader):  # type: ignore[misc]
 
 
 class SplitReader(_Checked, DataFrameReader):
-    """Reader of a source with splits: Spark's own reader, with the checks of :class:`_Checked`."""
+    """Reader for the function of a source with splits: Spark's batch reader, with the checks of :class:`_Checked`."""
 
     def __init__(self, spark: SparkSession, malformed: MalformedRule | None = None) -> None:
         DataFrameReader.__init__(self, spark)
@@ -434,7 +439,10 @@ class SplitReader(_Checked, DataFrameReader):
     def _file(
         self, form: str, method: Callable[..., Any], path: Any, positional: Sequence[Any], options: Mapping[str, Any]
     ) -> DataFrame:
-        """Return the frame of a method such as ``csv``. Its arguments are options, except path and schema."""
+        """Load what Spark's ``method`` (``csv`` or ``json``) would load, with its arguments set as options.
+
+        The arguments for path and schema are no options.
+        """
         arguments = inspect.signature(method).bind(self, path, *positional, **options).arguments
         named = {key: value for key, value in arguments.items() if key not in ("self", "path") and value is not None}
         return self.load(path, form, **named)

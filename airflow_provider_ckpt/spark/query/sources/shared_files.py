@@ -1,4 +1,4 @@
-"""Files that a bounded and a live source of a job would both read, because they share a folder."""
+"""Files that a bounded and a live source of a job would both read, because the two sources share a folder."""
 
 from __future__ import annotations
 
@@ -27,28 +27,31 @@ _STORE = re.compile(r"((?:[A-Za-z][\w+.-]*:)?(?://[^/]*)?)(.*)", re.DOTALL)
 
 
 def followers(operators: Mapping[str, Operator]) -> dict[str, str]:
-    """Return bounded source -> the live source that leaves out its files."""
+    """Return bounded source -> the live source whose ``after`` names it, and which leaves out its files."""
     return {operator.after: operator.uid for operator in operators.values() if operator.after is not None}
 
 
 def only_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
-    """Keep only rows of these files. Spark opens no other files."""
+    """Return the rows of ``frame`` that come from ``files``. Spark does not open any other file."""
     return frame.where(_is_in(frame, files)) if files else frame.where("false")
 
 
 def without_files(frame: DataFrame, files: Collection[str]) -> DataFrame:
-    """Leave out rows of these files. Spark does not open them."""
+    """Return the rows of ``frame`` that do not come from ``files``. Spark does not open ``files``."""
     return frame.where(~_is_in(frame, files)) if files else frame
 
 
 def choice_of(
     operator: Operator, ends: Mapping[str, FrozenEnd], followed: Collection[str]
 ) -> Callable[[DataFrame], DataFrame]:
-    """Return a function that keeps only the source's own files in a frame. It keeps all files if no list is frozen.
+    """Return a function that removes the rows of other sources' files from a frame of ``operator``.
+
+    For a live source with ``after``, it removes rows of the bounded source's frozen files. For a bounded source in
+    ``followed``, it keeps only rows of its frozen files. For other sources, and without a frozen list, it keeps all.
 
     Args:
         ends: bounded source -> its frozen end.
-        followed: bounded sources whose files a live source leaves out. They read only the files of their list.
+        followed: bounded sources whose files a live source leaves out.
     """
     end = ends.get(operator.uid if operator.bounded else operator.after or "")
     if isinstance(end, FrozenFiles) and operator.after is not None:
@@ -74,9 +77,9 @@ def _stays(character: str) -> bool:
 
 
 def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
-    """Return a column that is True for rows of ``files``.
+    """Return a column that is True for rows that come from ``files``.
 
-    The list goes to the JVM as one text, because a call for each file would take minutes.
+    All names go to the JVM as one text, because one call of the JVM for each file would take minutes.
     """
     util: Any = frame.sparkSession._jvm.java.util  # type: ignore[union-attr]
     names = util.Collections.list(util.StringTokenizer("\0".join(map(metadata_path, files)), "\0"))
@@ -85,9 +88,9 @@ def _is_in(frame: DataFrame, files: Collection[str]) -> Column:
 
 
 def refuse_shared_files(spark: SparkSession, job: Job, reads: Mapping[str, SourceReads]) -> None:
-    """Refuse a union of a bounded and a live source that read the same files.
+    """Refuse a bounded and a live source that read the same files if their rows are united, also in a sink's folder.
 
-    The union is allowed if the live source has ``after`` or ``reads_again``.
+    They are allowed if the live source is declared with ``reads_again``, or if its ``after`` names the bounded source.
 
     Raises UnfitSourceError.
     """
@@ -126,7 +129,7 @@ def _unions(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str,
 
 
 def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield (phrase, inputs) for each two sinks that share a folder, because their rows are united there."""
+    """Yield (phrase for a message, inputs of both sinks) for each pair of sinks that write to the same folder."""
     sinks = [operator for operator in operators.values() if isinstance(operator.sink, FileSink)]
     for first, second in combinations(sinks, 2):
         if segments(first.sink.path) == segments(second.sink.path):
@@ -134,7 +137,7 @@ def _shared_folders(operators: Mapping[str, Operator]) -> Iterator[tuple[str, tu
 
 
 def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
-    """Return the sources whose rows reach the operator."""
+    """Return the sources whose rows reach operator ``uid``; the operator itself if it is a source."""
     operator = operators[uid]
     if operator.kind == "source":
         return [operator]
@@ -142,7 +145,7 @@ def _sources(operators: Mapping[str, Operator], uid: str) -> list[Operator]:
 
 
 def _shared(spark: SparkSession, history: SourceReads, live: SourceReads) -> str | None:
-    """Return a file or path that both sources read; None if there is none."""
+    """Return a path that both sources declare, or else a file that both list; None if they share no file."""
     if not (history.is_file and live.is_file):
         return None
     common = [path for path in live.paths if segments(path) in [segments(folder) for folder in history.paths]]

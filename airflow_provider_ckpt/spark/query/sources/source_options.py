@@ -35,7 +35,7 @@ _SETTINGS = {
         "a new folder would change the type of a column, and the job could not resume. The values in the names of "
         "folders are text, unless the schema of the source has the column in another type",
     ),
-    # Spark would keep only the state of the running batch, and a killed driver resumes from the one before
+    # Spark would keep only the state of the running batch, but a killed driver resumes after the batch before it
     "spark.sql.streaming.minbatchestoretain": ("1", "a driver that is killed may find its state deleted by Spark"),
 }
 _MODES = ("asyncprogresstracking", "continuous", "realtimemode")
@@ -43,7 +43,9 @@ _ASYNC = "batches would not end at a point that a checkpoint can name"
 
 
 def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming: bool, watermark: bool) -> None:
-    """Refuse options with which rows would be lost. ``watermark``: True if the source's rows can be late.
+    """Refuse reader options with which rows would silently be lost. ``options``: name -> value.
+
+    ``watermark``: True if the source has a watermark, so that rows of older files may be late.
 
     Raises UnfitSourceError.
     """
@@ -68,7 +70,9 @@ def refuse_options(operator: Operator, options: Mapping[str, str], *, streaming:
 
 
 def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -> None:
-    """Refuse a bounded source whose end would differ at each start (R11).
+    """Refuse a bounded source of a streaming job whose end would differ at each start (R11).
+
+    A source that declares ``ends`` is allowed. But ``ends`` itself is refused for a source whose end can be frozen.
 
     Raises UnfitSourceError.
     """
@@ -92,7 +96,7 @@ def refuse_endless(operator: Operator, reads: SourceReads, *, streaming: bool) -
 
 
 def refuse_settings(conf: Mapping[str, str]) -> None:
-    """Refuse Spark settings with which rows would be lost. ``conf``: settings of the session and of spark-submit.
+    """Refuse Spark settings with which rows would be lost or wrong. ``conf``: settings of session and spark-submit.
 
     Raises UnfitSettingError.
     """

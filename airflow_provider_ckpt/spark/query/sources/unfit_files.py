@@ -1,7 +1,7 @@
-"""Files that Spark would read as nothing, or as wrong rows.
+"""Checks for files that Spark would skip, or read as wrong rows.
 
-Spark silently skips an empty file of a format that always has a footer. It reads the bytes of an archive as text if it
-does not know the compression.
+Spark silently skips an empty file of Parquet or ORC, although a proper file always has a footer. It reads the bytes of
+an archive as text if it does not know the archive's compression.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from airflow_provider_ckpt.storage.redaction import redact_uri
 _WITH_FOOTER = frozenset({"Parquet", "ORC"})
 _OF_TEXT = frozenset({"CSV", "JSON", "Text", "XML"})
 _EMPTY = re.compile(r"^\w+\{path=(?P<path>.*?); isDirectory=false; length=0;", re.MULTILINE)
-"""Pattern of an empty file, in the text of Hadoop's ``FileStatus``."""
+"""Pattern that finds an empty file in a list of texts of Hadoop's ``FileStatus``, one a line."""
 _ARCHIVE = re.compile(
     r"^\w+\{path=(?P<path>[^\n;]*?(?P<kind>\.tar|\.t[gbx]z2?|\.tar\.\w+|\.zip|\.7z|\.rar|\.xz|\.lzma|\.lzo|\.br|\.z)); "
     r"isDirectory=false;",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern of an archive that Spark itself cannot unpack, in the text of Hadoop's ``FileStatus``."""
+"""Pattern that finds an archive that Spark itself cannot unpack, in a list of texts of Hadoop's ``FileStatus``."""
 
 
 def unfit_file(spark: SparkSession, subject: str, plan: Any) -> CkptError | None:
-    """Return the error for a file that Spark would misread; None if there is no such file.
+    """Return the error for the first file of a plan that Spark would misread; None if there is no such file.
 
     Args:
-        subject: source or query that reads, as the first words of the message.
-        plan: an analysed plan of Spark.
+        subject: the source or query that reads the files, as the first words of the message.
+        plan: Spark's analysed plan, whose leaves read the files.
     """
     relations = [(index_of(leaf), leaf.relation()) for leaf in each(plan.collectLeaves()) if index_of(leaf) is not None]
     errors = (_unfit_file(spark, subject, index, relation) for index, relation in relations)
@@ -45,7 +45,7 @@ def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) ->
     form = str(relation.fileFormat().toString())
     if form not in _WITH_FOOTER | _OF_TEXT:
         return None
-    listed = str(index.allFiles().mkString("\n"))  # one call, as there may be many
+    listed = str(index.allFiles().mkString("\n"))  # one call of the JVM, because there may be many files
     if form in _WITH_FOOTER:
         empty = _EMPTY.search(listed)
         return None if empty is None else EmptyFileError(subject=subject, file=redact_uri(empty["path"]), format=form)
@@ -64,7 +64,7 @@ def _unfit_file(spark: SparkSession, subject: str, index: Any, relation: Any) ->
 
 
 def _has_codec(spark: SparkSession, path: str) -> bool:
-    """Return whether the user has added a codec for the file's name to Hadoop. Codecs cannot unpack several files."""
+    """Return whether Hadoop has a codec for the file's name, because the user has added it."""
     jvm: Any = spark._jvm
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     factory = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf)

@@ -1,4 +1,4 @@
-"""Local files and folders that exist, but that Spark's listing silently leaves out."""
+"""Checks for local files and folders that Spark silently leaves out when it lists a source's folder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def refuse_unlisted(spark: SparkSession, uid: str, location: str, reads: SourceReads) -> None:
-    """Refuse a file or folder that Hadoop's local file system does not list, because its rows would be lost.
+    """Refuse a source with a file or folder that Hadoop's local file system does not list. Its rows would be lost.
 
-    Hadoop leaves out folders that it may not enter, and names that Java cannot decode (in the C locale: all names that
-    are not ASCII). Only files and folders that exist now are checked. Other file systems are assumed to list
-    everything.
+    Hadoop leaves out folders that it may not enter, and names that Java cannot decode. In the C locale, Java decodes
+    only ASCII names. Only files and folders that exist now are checked. Paths in other file systems are not checked.
 
     Raises UnreadableFileError.
     """
@@ -53,7 +52,7 @@ def _encoding(spark: SparkSession) -> str:
 
 
 def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the folders on local disks. A pattern becomes the folders that match it."""
+    """Yield the paths that are on local disks, without scheme. A pattern is replaced by the paths that match it."""
     context: Any = spark._jsc
     default = context.hadoopConfiguration().get("fs.defaultFS", "file:///")
     for path in paths:
@@ -66,7 +65,10 @@ def _local(spark: SparkSession, paths: Iterable[str]) -> Iterator[str]:
 
 
 def _unlisted(folder: str, encoding: str, within: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
-    """Yield (path, problem) of files that Hadoop does not list. ``within``: folders around ``folder``."""
+    """Yield (path, problem) of each file or folder below ``folder`` that Hadoop does not list.
+
+    ``within``: real paths of the folders around ``folder``, so that a link to any of these ends the search.
+    """
     real = os.path.realpath(folder)
     if real in within or not os.path.isdir(folder):
         return
