@@ -23,7 +23,7 @@ from airflow_provider_ckpt.operators.task_start import OTHER_JOB, find_resumed_j
 from airflow_provider_ckpt.remote.timing import Timing
 from airflow_provider_ckpt.storage.layout import check_job_id
 from airflow_provider_ckpt.storage.redaction import redact_uri
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.group_task_states import Siblings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

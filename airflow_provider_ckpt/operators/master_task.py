@@ -25,9 +25,9 @@ from airflow_provider_ckpt.remote.master_host import MasterHost
 from airflow_provider_ckpt.status.exit_code import ExitCode, is_for_good
 from airflow_provider_ckpt.status.status_line import LineKind, StatusLine
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
+from airflow_provider_ckpt.triggers.group_task_states import GIVEN_UP, tasks_of_subtasks
 from airflow_provider_ckpt.triggers.job_master import JobMasterTrigger
 from airflow_provider_ckpt.triggers.master_verdict import MasterVerdict
-from airflow_provider_ckpt.triggers.siblings import GIVEN_UP, tasks_of_subtasks
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -17,8 +17,8 @@ from airflow_provider_ckpt.operators.group_run import GroupStatus, may_run_again
 from airflow_provider_ckpt.operators.task_start import failed_job_error
 from airflow_provider_ckpt.operators.waiting_task import WaitingTaskOperator
 from airflow_provider_ckpt.status.status_line import LineKind
+from airflow_provider_ckpt.triggers.group_task_states import GIVEN_UP
 from airflow_provider_ckpt.triggers.group_wait import WaitResult
-from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

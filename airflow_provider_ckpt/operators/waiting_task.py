@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow_provider_ckpt.operators.group_task import GroupTaskOperator
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
+from airflow_provider_ckpt.triggers.group_task_states import GIVEN_UP
 from airflow_provider_ckpt.triggers.group_wait import WaitResult
-from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

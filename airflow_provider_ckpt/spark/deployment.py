@@ -26,7 +26,7 @@ from airflow_provider_ckpt.journal.events import DeploymentPrepared
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_settings import VertexSettings
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.preparation.task_factory import Runner, SparkTaskFactory, make_context
 from airflow_provider_ckpt.spark.preparation.version_trials import VersionTrials

@@ -17,7 +17,7 @@ from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import Decision, decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 from airflow_provider_ckpt.spark.preparation.notices import hides_partitions, leaves_out
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun, prepare
 from airflow_provider_ckpt.status.exit_code import ExitCode
 
 

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.spark.app.query_failure import describe_error
 from airflow_provider_ckpt.spark.plan.resumable import check_finished_job
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare, reuse_preparation
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun, prepare, reuse_preparation
 from airflow_provider_ckpt.spark.preparation.version_trials import refuse_start_from_scratch
 from airflow_provider_ckpt.spark.query.sources.known_late import unchecked_sources
 from airflow_provider_ckpt.spark.run_attempt import Ended, RunAttempt, StaleDecisionError

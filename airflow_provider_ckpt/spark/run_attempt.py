@@ -49,7 +49,7 @@ from airflow_provider_ckpt.spark.preparation.notices import (
     suggests_fewer_partitions,
     unused_assignments,
 )
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun
 from airflow_provider_ckpt.spark.query.sources.empty_sources import leaves_out
 from airflow_provider_ckpt.spark.query.sources.freezing import freeze_sources, freeze_split_lists
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end

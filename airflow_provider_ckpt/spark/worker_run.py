@@ -33,7 +33,7 @@ from airflow_provider_ckpt.spark.errors import NoSuchSubtaskError, WorkerDiffers
 from airflow_provider_ckpt.spark.preparation.code_checks import check_code, check_declared, check_logic
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, prepare
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun, prepare
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.preparation.task_factory import SparkTaskFactory, make_context
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd, read_end

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.triggers.siblings import GIVEN_UP
+from airflow_provider_ckpt.triggers.group_task_states import GIVEN_UP
 
 if TYPE_CHECKING:
     from airflow_provider_ckpt.journal.state import JobState

@@ -17,8 +17,8 @@ from airflow_provider_ckpt.client.job_facts import is_whole
 from airflow_provider_ckpt.model.job_status import JobStatus
 from airflow_provider_ckpt.triggers.base import SETTLING
 from airflow_provider_ckpt.triggers.group_attempt import is_held_by_group
+from airflow_provider_ckpt.triggers.group_task_states import ASK_EVERY, GIVEN_UP
 from airflow_provider_ckpt.triggers.group_wait import GroupWaitTrigger, WaitResult
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, GIVEN_UP
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:

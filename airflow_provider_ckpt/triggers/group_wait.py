@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_provider_ckpt.triggers.base import WaitTrigger
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.group_task_states import Siblings
 
 
 class GroupWaitTrigger(WaitTrigger):

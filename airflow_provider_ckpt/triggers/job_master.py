@@ -25,8 +25,8 @@ from airflow_provider_ckpt.storage.redaction import redact_text
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
 from airflow_provider_ckpt.triggers.base import SETTLING, CkptTrigger
 from airflow_provider_ckpt.triggers.group_attempt import ask_to_stop, is_of_group, is_twin_of
+from airflow_provider_ckpt.triggers.group_task_states import OVER, Siblings, state_of_task
 from airflow_provider_ckpt.triggers.master_verdict import MasterRestartPolicy, MasterVerdict
-from airflow_provider_ckpt.triggers.siblings import OVER, Siblings, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from airflow_provider_ckpt.hooks.deferrable_cluster import status_of
 from airflow_provider_ckpt.triggers.base import WaitTrigger
 from airflow_provider_ckpt.triggers.driver_verdict import DriverVerdict
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
-from airflow_provider_ckpt.triggers.siblings import OVER, state_of_task
+from airflow_provider_ckpt.triggers.group_task_states import OVER, state_of_task
 from airflow_provider_ckpt.triggers.threads import in_thread
 
 _KILL_TRIES, _KILL_PAUSE = 3, 2.0

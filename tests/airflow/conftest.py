@@ -74,7 +74,7 @@ def spark_submit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fa
 @pytest.fixture
 def task_states(monkeypatch: pytest.MonkeyPatch) -> FakeTaskStates:
     """Replace Airflow's answers about the states of a group's tasks."""
-    from airflow_provider_ckpt.triggers.siblings import Siblings
+    from airflow_provider_ckpt.triggers.group_task_states import Siblings
 
     states = FakeTaskStates()
     monkeypatch.setattr(Siblings, "states", lambda self: states(self))
@@ -84,7 +84,7 @@ def task_states(monkeypatch: pytest.MonkeyPatch) -> FakeTaskStates:
 @pytest.fixture
 def asked_tasks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the tasks whose state Airflow is asked for, and answer "deferred"."""
-    from airflow_provider_ckpt.triggers.siblings import Siblings
+    from airflow_provider_ckpt.triggers.group_task_states import Siblings
 
     queried: list[str] = []
 

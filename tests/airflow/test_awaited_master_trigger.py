@@ -20,7 +20,7 @@ from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTran
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.awaited_master import AwaitedMasterTrigger, MasterAvailableWatch
 from airflow_provider_ckpt.triggers.base import SETTLING
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
+from airflow_provider_ckpt.triggers.group_task_states import ASK_EVERY, Siblings
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, prepared
 from tests.airflow.support import ScriptedClock
 

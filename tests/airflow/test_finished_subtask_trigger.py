@@ -23,7 +23,7 @@ from airflow_provider_ckpt.storage.errors import StorageDeniedError, StorageTran
 from airflow_provider_ckpt.storage.storage import Storage
 from airflow_provider_ckpt.triggers.base import SETTLING
 from airflow_provider_ckpt.triggers.finished_subtask import FinishedSubtaskTrigger
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY, Siblings
+from airflow_provider_ckpt.triggers.group_task_states import ASK_EVERY, Siblings
 from tests.airflow.group_journal import JOB_ID, coordinated, ended, finished, prepared
 
 RETRY = f"{JOB_ID}~t2.coordinate"

@@ -18,7 +18,7 @@ from airflow_provider_ckpt.model.job_status import RuntimeMode
 from airflow_provider_ckpt.operators.plan_task import PlanTaskOperator
 from airflow_provider_ckpt.operators.subtask_task import SubtaskTaskOperator
 from airflow_provider_ckpt.storage.storage import Storage
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.group_task_states import Siblings
 from tests.airflow.group_journal import JOB_ID, FakeTaskStates, coordinated, ended, prepared
 from tests.airflow.support import FakeSparkSubmit, StateStore, context, status
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageTransientError
 from airflow_provider_ckpt.triggers.finished_subtask import GroupPolls, Reading
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
+from airflow_provider_ckpt.triggers.group_task_states import ASK_EVERY
 
 
 class Polls:

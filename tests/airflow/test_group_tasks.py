@@ -21,8 +21,8 @@ from airflow_provider_ckpt.status.exit_code import ExitCode
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.root import open_root
 from airflow_provider_ckpt.storage.storage import Storage
+from airflow_provider_ckpt.triggers.group_task_states import Siblings
 from airflow_provider_ckpt.triggers.group_wait import WaitResult
-from airflow_provider_ckpt.triggers.siblings import Siblings
 from tests.airflow.group_journal import (
     JOB_ID,
     SUBTASKS,

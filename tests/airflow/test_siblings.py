@@ -11,7 +11,7 @@ from airflow.sdk.execution_time.comms import ErrorResponse
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.utils.state import TaskInstanceState
 
-from airflow_provider_ckpt.triggers.siblings import Siblings
+from airflow_provider_ckpt.triggers.group_task_states import Siblings
 
 MINE = Siblings.of(SimpleNamespace(dag_id="shop", run_id="r1"), "orders")
 

@@ -10,7 +10,7 @@ from airflow_provider_ckpt.journal.journal import Journal
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.storage.errors import StorageUnreachableError
 from airflow_provider_ckpt.triggers.abandoned_subtasks import AbandonedSubtasks
-from airflow_provider_ckpt.triggers.siblings import tasks_of_subtasks
+from airflow_provider_ckpt.triggers.group_task_states import tasks_of_subtasks
 from tests.airflow.group_journal import (
     ADDED_SUBTASK,
     SUBTASKS,

@@ -27,8 +27,8 @@ from airflow_provider_ckpt.triggers.awaited_master import MasterAvailable, Maste
 from airflow_provider_ckpt.triggers.condition import CheckpointCondition
 from airflow_provider_ckpt.triggers.driver_watch import DriverWatch
 from airflow_provider_ckpt.triggers.finished_subtask import GroupPolls, shared_age
+from airflow_provider_ckpt.triggers.group_task_states import ASK_EVERY
 from airflow_provider_ckpt.triggers.job_poll import JobPoll
-from airflow_provider_ckpt.triggers.siblings import ASK_EVERY
 from tests.costs.meter import Cost, Meter
 
 JOB = "orders"

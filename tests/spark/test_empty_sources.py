@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from airflow_provider_ckpt import FileSink, Job
-from airflow_provider_ckpt.spark.preparation import preparation
+from airflow_provider_ckpt.spark.preparation import run_preparation
 from airflow_provider_ckpt.spark.query.errors import NothingToReadError
 from airflow_provider_ckpt.status.exit_code import ExitCode
 from tests.spark.harness import World
@@ -149,7 +149,7 @@ def test_empty_history_next_to_a_live_source_is_refused(world: World) -> None:
 
 def test_a_folder_emptied_before_its_list_is_recorded_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.path("in")
-    monkeypatch.setattr(preparation, "_refuse_empty", lambda *given: None)
+    monkeypatch.setattr(run_preparation, "_refuse_empty", lambda *given: None)
     with pytest.raises(NothingToReadError, match="no file in"):
         world.run(reading(world, in_folder(world, "in")), mode="streaming")
     assert world.state().frozen == {}

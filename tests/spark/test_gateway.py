@@ -13,7 +13,7 @@ from airflow_provider_ckpt.coordinator.protocol.wire import from_json, to_json
 from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.spark import deployment
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun
 from airflow_provider_ckpt.spark.preparation.spark_gateway import SparkGateway
 from airflow_provider_ckpt.spark.preparation.task_factory import make_context
 from airflow_provider_ckpt.spark.task.context import RunContext

@@ -223,9 +223,11 @@ def test_r21_a_worker_is_refused_before_any_function_is_called(prepared: Prepare
     prepared.write(OTHER.replace("200", "300"), "two")
     loaded = prepared.loaded(FILE)
     with pytest.MonkeyPatch.context() as without_spark:
-        without_spark.setattr("airflow_provider_ckpt.spark.preparation.preparation.reach_root", lambda *arguments: None)
         without_spark.setattr(
-            "airflow_provider_ckpt.spark.preparation.preparation.build_session", lambda *arguments: None
+            "airflow_provider_ckpt.spark.preparation.run_preparation.reach_root", lambda *arguments: None
+        )
+        without_spark.setattr(
+            "airflow_provider_ckpt.spark.preparation.run_preparation.build_session", lambda *arguments: None
         )
         with pytest.raises(WorkerDiffersError, match="was given while the job ran"):
             prepare_again(loaded, prepared.state(), (LARGE,))

@@ -10,9 +10,9 @@ from airflow_provider_ckpt.sinks.argument_checks import names_problem, options_p
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError
 from airflow_provider_ckpt.sinks.file.bound_file_sink import BoundFileSink
 from airflow_provider_ckpt.sinks.file.file_folders import FileFolders, places_of
-from airflow_provider_ckpt.sinks.file.file_input import check_file_input
 from airflow_provider_ckpt.sinks.file.file_writer import FileWriter, Format
 from airflow_provider_ckpt.sinks.file.occupancy import Mode
+from airflow_provider_ckpt.sinks.file.row_checks import check_file_input
 from airflow_provider_ckpt.sinks.sink import Sink, SinkContext, SinkInput
 from airflow_provider_ckpt.storage.location import Location
 from airflow_provider_ckpt.storage.opening import canonical_uri

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_ckpt.model.json_form import OMIT_EMPTY
 from airflow_provider_ckpt.sinks.errors import InvalidSinkError, SinkInputError
-from airflow_provider_ckpt.sinks.file.file_input import check_file_input
+from airflow_provider_ckpt.sinks.file.row_checks import check_file_input
 from airflow_provider_ckpt.sinks.sink import SinkInput
 from airflow_provider_ckpt.sinks.spark_types import shown
 

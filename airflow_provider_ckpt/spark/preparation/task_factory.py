@@ -13,7 +13,7 @@ from airflow_provider_ckpt.journal.state import JobState
 from airflow_provider_ckpt.model.ids import AttemptId, SubtaskId
 from airflow_provider_ckpt.model.split import Split
 from airflow_provider_ckpt.model.vertex_plan import VertexPlan
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.attempt_context import AttemptContext
 from airflow_provider_ckpt.spark.task.bounded.batch_runner import BatchRunner

@@ -28,7 +28,7 @@ from airflow_provider_ckpt.spark.plan.code_places import CodePlaces
 from airflow_provider_ckpt.spark.preparation.decision import decide
 from airflow_provider_ckpt.spark.preparation.loaded_run import LoadedRun
 from airflow_provider_ckpt.spark.preparation.own_output import refuse_root_in_output
-from airflow_provider_ckpt.spark.preparation.preparation import PreparedRun, checked_sinks, plan_run
+from airflow_provider_ckpt.spark.preparation.run_preparation import PreparedRun, checked_sinks, plan_run
 from airflow_provider_ckpt.spark.preparation.task_factory import Runner, make_streaming_factory
 from airflow_provider_ckpt.spark.query.sources.frozen_end import FrozenEnd
 from airflow_provider_ckpt.spark.task.context import RunContext
