@@ -81,7 +81,7 @@ class JobLifecycle:
     # -- the end
 
     def end(self, status: RunEnd, cause: str | None, at_once: bool = False) -> None:
-        """Set how the job ends. A second call has no effect, unless it is the first call with ``at_once``."""
+        """Set how the job ends. The first call counts. Only a first call with ``at_once=True`` may replace it."""
         if self._ending is not None and not (at_once and not self._ending.at_once):
             return
         if cause is not None:

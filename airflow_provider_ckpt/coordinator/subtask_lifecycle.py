@@ -138,7 +138,7 @@ class SubtaskLifecycle:
             state.send(AssignSplits(*task_id, ids, assignment.is_last))
 
     def finish_released(self) -> None:
-        """Close the subtasks whose final checkpoint is released."""
+        """Command each subtask to finish whose final checkpoint is released."""
         for subtask in self._state.finals.may_finish(self._state.releases.last_released):
             self._state.subtasks.set_status(subtask, SubtaskStatus.FINISHING)
             self._state.send(FinishSubtask(*self._state.task_id(subtask)))

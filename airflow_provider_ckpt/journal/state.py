@@ -247,9 +247,10 @@ class JobState(Reconfigurations):
         }
 
     def malformed_rows(self, checkpoint: int | None = None) -> dict[str, int]:
-        """Return source → number of rows that do not fit its schema, up to a remembered checkpoint.
+        """Return source → number of rows that do not fit its schema, up to ``checkpoint``.
 
-        The default is the last completed checkpoint. Sources without such rows are missing.
+        ``checkpoint`` must be one of the last 100 in the journal. The default is the last completed one. Sources
+        without such rows are left out.
         """
         done = self.checkpoints.get(self.last_completed if checkpoint is None else checkpoint)
         return added(*(snapshot.malformed for snapshot in ({} if done is None else done.subtasks).values()))

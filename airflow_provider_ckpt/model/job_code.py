@@ -34,7 +34,7 @@ class JobCode:
         differences = []
         for name, digest in self.modules.items():
             other_digest = other.modules.get(name)
-            if other_digest is None and same_file and not self._differs_above(name, other):
+            if other_digest is None and same_file and not self._another_module_differs(name, other):
                 differences.append(f"module {name!r}, which is not in the file's folder there")
             elif other_digest is not None and other_digest != digest and WITHOUT_SOURCE not in (other_digest, digest):
                 differences.append(f"module {name!r}")
@@ -45,8 +45,11 @@ class JobCode:
             differences.append("the code outside the functions of its operators")
         return sorted(differences)
 
-    def _differs_above(self, name: str, other: JobCode) -> bool:
-        """Return True if a module other than ``name`` differs, because that module may import ``name``."""
+    def _another_module_differs(self, name: str, other: JobCode) -> bool:
+        """Return True if a module other than ``name`` differs.
+
+        Its imports may then differ, too, so a missing ``name`` proves nothing.
+        """
         return any(
             other.modules.get(module, digest) != digest for module, digest in self.modules.items() if module != name
         )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class WaitedMaster:
-    """JobMaster that ``run`` runs in another thread, so that the waiting main thread handles signals at once."""
+    """A JobMaster in another thread, so that the main thread, which waits, can handle signals at once."""
 
     def __init__(self, run: Callable[[OnMaster], ExitCode]) -> None:
         self._news: queue.SimpleQueue[ExitCode | None] = queue.SimpleQueue()  # reentrant, for signal handlers

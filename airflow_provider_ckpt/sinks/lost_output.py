@@ -14,7 +14,7 @@ def refuse_lost_output(state: JobState, sinks: Mapping[str, BoundSink]) -> None:
     """Refuse a sink that lacks releases which the journal records (R9).
 
     A new folder or ledger would start as if nothing had been released. Called before a job that has run resumes; writes
-    nothing. Compares only releases with rows, because a sink need not record an empty release.
+    nothing. Releases without rows are ignored, because a sink need not record them.
 
     Raises OutputLostError.
     """

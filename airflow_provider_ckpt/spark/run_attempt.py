@@ -63,7 +63,7 @@ from airflow_provider_ckpt.storage.root import open_root
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of an attempt to run the job. Except ``outcome``, all fields are None unless an upgrade ended the run.
+    """The result of an attempt to run the job. Fields other than ``outcome`` are set only if an upgrade ended the run.
 
     Attributes:
         outcome: outcome of the run; None if the job was only prepared for workers, which may now begin.

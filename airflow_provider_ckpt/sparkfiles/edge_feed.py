@@ -110,12 +110,12 @@ class EdgeFeed:
         self._partly_read |= self.paths(partition, batch)
 
     def paths(self, partition: str, batch: Batch) -> set[str]:
-        """Return the normal paths of the batch's files."""
+        """Return the normalized paths of the batch's files."""
         return {f"{self.folder(partition)}{file.path}" for file in batch.files}
 
     @property
     def unread(self) -> frozenset[str]:
-        """Normal paths of the unread files. Until a batch is fed or read, these are all files that the feed names."""
+        """Normalized paths of the unread files. Until a batch is fed or read, all files of the feed."""
         return frozenset(self._lines)
 
     def _delete_before(self, number: int) -> None:

@@ -141,7 +141,12 @@ class ResultRetention:
     """End condition of a wait of a task whose subtasks have finished and may have to run again."""
 
     def __init__(self, attempt: str, subtasks: Sequence[str], deployment: int) -> None:
-        """Begin the wait of task ``attempt``. Its subtasks finished in ``deployment``; 0 if that deployment is over."""
+        """Create a wait.
+
+        Args:
+            attempt: The task that waits.
+            deployment: Epoch of the deployment in which its subtasks finished; 0 if that deployment is over.
+        """
         self._attempt, self._subtasks, self._deployment = attempt, frozenset(subtasks), deployment
         self._gone_at_answer: int | None = None
 

@@ -210,7 +210,7 @@ def test_a_rescheduled_sensor_counts_its_polls_across_processes(make: Any, journ
         poke()
 
 
-def test_a_deferred_sensor_resolves_next_to_a_number(make: Any, journal: Journals) -> None:
+def test_a_deferred_sensor_replaces_next_with_a_number(make: Any, journal: Journals) -> None:
     """Another triggerer starts the trigger from its arguments, and must not restart the wait."""
     complete(start_driver(journal("orders")), 1, 2)
     with pytest.raises(TaskDeferred) as deferred:

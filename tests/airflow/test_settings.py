@@ -40,7 +40,7 @@ def test_login_and_password_become_key_and_secret_on_s3() -> None:
 
 
 @pytest.mark.parametrize("extra", [{"storage_options": None, "endpoint_url": None}, {}])
-def test_empty_fields_of_the_form_are_ignored(extra: dict[str, Any]) -> None:
+def test_empty_fields_of_the_connection_form_are_ignored(extra: dict[str, Any]) -> None:
     assert location_of("c", connection(host="/data"), extra).options == {}
 
 

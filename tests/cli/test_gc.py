@@ -97,5 +97,5 @@ def test_the_json_of_gc_is_documented_and_contains_no_secret(
     assert [reason for reason in Reason if f"| `{reason}` |" not in page] == []
 
 
-def test_every_reason_has_a_text() -> None:
+def test_every_reason_for_garbage_has_an_explanation() -> None:
     assert set(_WHY) == set(Reason)

@@ -423,7 +423,7 @@ def test_a_manifest_reader_sees_either_the_old_or_the_new_rows(monkeypatch: pyte
     raise AssertionError("reading has no end")
 
 
-def test_an_appending_release_reads_the_turns_twice(lake: Lake) -> None:
+def test_an_appending_release_reads_the_ownership_log_twice(lake: Lake) -> None:
     class Counting(WrappedStorage):
         turns: ClassVar[list[str]] = []
 

@@ -113,7 +113,7 @@ def test_r5_sinks_get_the_live_handles_and_attempts(job: CollectedJob) -> None:
     assert ["0001-before" in attempts, "0002-mine" in attempts, "0003-next" in attempts] == [False, True, True]
 
 
-def test_r5_only_a_later_attempt_of_its_subtask_ends_an_attempt(
+def test_r5_output_is_deleted_only_after_a_later_attempt_of_the_subtask(
     job: CollectedJob,
 ) -> None:
     """A sibling subtask has a lower attempt number than the next attempt of another subtask, and is staging now."""

@@ -47,6 +47,7 @@ from airflow_provider_ckpt.spark.task.streaming import running_query
 from airflow_provider_ckpt.spark.task.streaming.query_boundary import QueryBoundary
 from airflow_provider_ckpt.spark.task.streaming.running_query import RunningQuery
 from airflow_provider_ckpt.spark.task.streaming.streaming_runner import StreamingRunner
+from airflow_provider_ckpt.status.job_overview import JobOverview, read_overview, write_overview
 from airflow_provider_ckpt.status.status_reporter import StatusReporter
 from airflow_provider_ckpt.storage.opening import open_storage
 from airflow_provider_ckpt.storage.storage import Storage
@@ -398,7 +399,9 @@ class NoTasks:
         pass
 
 
-def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()) -> JobMaster:
+def master(
+    storage: Storage, journal: Journal, messages: Iterable[Received] = (), overview_interval: float = 0
+) -> JobMaster:
     """Return a JobMaster whose clock raises Unwatched after 400 readings."""
     inbox = Inbox()
     for message in messages:
@@ -413,7 +416,7 @@ def master(storage: Storage, journal: Journal, messages: Iterable[Received] = ()
 
     attempts: dict[SubtaskId, AttemptId] = dict.fromkeys(GRAPH.subtasks, ATTEMPT)
     idle: Any = SimpleNamespace(close=lambda: None, snapshot_if_due=lambda now: None)
-    options: Any = SimpleNamespace(overview_interval=0)
+    options: Any = SimpleNamespace(overview_interval=overview_interval, shown_changes=dict)
     return JobMaster(
         JobIdentity(storage, "job", 1, options),
         Coordinator(GRAPH, CheckpointOptions(), epoch=1, restored=RestoredState(), attempts=attempts),
@@ -439,6 +442,25 @@ def test_r8_an_idle_driver_notices_its_fence(tmp_path: Path) -> None:
     claimed(storage)
     with pytest.raises(FencedError, match="epoch 2"):
         master(storage, journal).run()
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_r8_an_ended_driver_leaves_the_overview_to_its_successor(tmp_path: Path, overtaken: bool) -> None:
+    """The successor claims the job while the tasks of the ended driver stop."""
+    storage = open_storage(tmp_path)
+    failed = SubtaskFailed(1, V0, ATTEMPT, "odd", terminal=True)
+    job_master = master(storage, claimed(storage), [failed], overview_interval=3600)
+
+    def stop(*, after_batch: bool) -> None:
+        if overtaken:
+            claimed(storage)
+        write_overview(storage, JobOverview("job", 1.0, "RUNNING", 2))
+
+    job_master._gateway.stop = stop  # type: ignore[method-assign]
+    assert job_master.run().status == "FAILED"
+    last = read_overview(storage, "job")
+    assert last is not None
+    assert last.status == ("RUNNING" if overtaken else "FAILED")
 
 
 def test_r8_a_fenced_subtask_ends_the_driver_without_a_restart(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def counting(world: World, folder: str) -> Job:
     return job
 
 
-def test_the_recorded_partitions_are_those_of_the_state(world: World) -> None:
+def test_the_journal_records_the_partitions_of_the_existing_state(world: World) -> None:
     """Every later run compares itself with the recorded number."""
 
     def work(script: UserScript) -> None:

@@ -62,7 +62,9 @@ def test_history_without_event_time_follows_the_live_source(world: World, order:
 
 
 @ORDERS
-def test_live_without_event_time_is_refused_by_name(spark: SparkSession, world: World, order: list[str]) -> None:
+def test_a_live_source_without_event_time_is_named_in_the_refusal(
+    spark: SparkSession, world: World, order: list[str]
+) -> None:
     job = job_of(world, order, watermark=MARK)
     with pytest.raises(UnsupportedQueryError, match=r"column 'ts', which 'history' has and 'live' has not"):
         plan_job(spark, job, world.options())

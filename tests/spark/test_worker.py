@@ -89,7 +89,7 @@ def test_a_process_with_the_reused_pid_of_a_driver_is_not_killed(
         assert child.exit_code is None
 
 
-def test_all_spellings_of_a_root_have_the_same_mark(tmp_path: Path) -> None:
+def test_a_process_is_recognized_under_every_spelling_of_its_root(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with driver(tmp_path / "log", f"{tmp_path}/root") as child:
         wait_until(lambda: "up" in child.text(), "the child's start")

@@ -139,7 +139,8 @@ _S3 = {
 def delta_options(uri: str, storage_options: Mapping[str, Any], given: Mapping[str, str] | None) -> dict[str, str]:
     """Return the options for ``deltalake``: ``given``; if it is None, options derived from the fsspec options on S3.
 
-    Raises InvalidSinkError for an option with which two commits may both succeed.
+    Raises InvalidSinkError if ``AWS_S3_ALLOW_UNSAFE_RENAME`` is set, because two commits of the same version could then
+    both succeed.
     """
     options = {name: str(value) for name, value in (given or {}).items()}
     if given is None and canonical_uri(uri).startswith("s3://"):

@@ -107,7 +107,10 @@ class MySQLDialect(MySQLCatalog, Dialect):
     def lacking_rights(
         self, connection: Connection, table: Table, columns: Sequence[str], needed: Collection[str]
     ) -> Iterator[str]:
-        """Yield the missing rights. Statements without matching rows test them: the catalog hides rights of roles."""
+        """Yield the missing rights.
+
+        Each right is tested by a statement that matches no row, because the catalog does not show rights of roles.
+        """
         rows = select(*(table.c[name] for name in columns)).where(false())
         changed = {name: table.c[name] for name in columns}
         statements = {

@@ -186,7 +186,7 @@ class LogFiles:
         return self._storage.create_if_absent(self._head_path(head), data)
 
     def delete_below_head(self, listing: Listing) -> None:
-        """Delete entries, head records and packs below the head, in ascending order. Kept entries stay."""
+        """Delete entries, head records and packs below the head, in ascending order, except ``listing.kept``."""
         kept = frozenset(listing.kept)  # a set, because there may be thousands
         for number in listing.numbers:
             if number < listing.head and number not in kept:

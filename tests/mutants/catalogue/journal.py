@@ -9,6 +9,15 @@ _STATE = ("tests/journal/test_state.py",)
 
 JOURNAL = (
     Mutant(
+        "overview-of-a-successor-replaced",
+        "R8",
+        "JobMaster._write_last_overview",
+        "            self._journal.check_fenced()",
+        "            pass",
+        ("tests/spark/test_fences.py::test_r8_an_ended_driver_leaves_the_overview_to_its_successor",),
+        "`ckpt show` shows the numbers of a driver that has lost the job",
+    ),
+    Mutant(
         "claim-without-a-second-read",
         "R3",
         "Journal.claim",

@@ -31,7 +31,7 @@ REMOTE = (
         "module-from-elsewhere-taken-for-the-same",
         "W28",
         "JobCode.differences",
-        "if other_digest is None and same_file and not self._differs_above(name, other):",
+        "if other_digest is None and same_file and not self._another_module_differs(name, other):",
         "if False:",
         ("tests/job/test_code.py::test_a_module_imported_from_elsewhere_is_named",),
         "a worker silently runs code of an old archive on its path",

@@ -62,7 +62,7 @@ class Treatment:
         }
 
     def schema(self, schema: StructType) -> StructType:
-        """Return the schema for the reader: ``schema`` with :attr:`column` added, and without the column ``sparks``."""
+        """Return ``schema`` with this package's column of malformed rows in place of Spark's own (:attr:`sparks`)."""
         fields = [field for field in schema.fields if field.name.lower() != self.sparks.lower()]
         return StructType([*fields, StructField(self.column, StringType())])
 

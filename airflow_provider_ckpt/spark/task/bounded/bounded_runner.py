@@ -22,7 +22,7 @@ from airflow_provider_ckpt.task.publication import Publication
 class BoundedRunner:
     """One attempt of one subtask with bounded input.
 
-    ``reading`` must publish through the result of :func:`publication_of` for the same ``context``.
+    Create ``reading`` with ``publication_of(context)``, so that both write to the log of the same attempt.
     """
 
     def __init__(self, context: AttemptContext, vertex: JobVertex, outputs: Outputs, reading: BoundedReading) -> None:

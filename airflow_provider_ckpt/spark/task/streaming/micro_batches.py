@@ -236,7 +236,10 @@ class MicroBatches:
         return self.folder.watermark_after(batch_id)
 
     def _check_planned(self, batch_id: int, is_over: Callable[[], bool]) -> None:
-        """Check the planned files before they are read, because Spark silently skips files that have vanished."""
+        """Refuse planned files that are missing, damaged or unfit, because Spark silently skips vanished files.
+
+        This may wait until files have settled. ``is_over`` ends the wait. Raises the errors of the checks.
+        """
         with self.lock:
             uris = self.inputs.planned(self.folder.offsets(batch_id))
         if uris:
