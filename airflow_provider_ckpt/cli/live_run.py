@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from airflow_provider_ckpt.cli import overview_page, quantities
+from airflow_provider_ckpt.concurrency import answer_within
 from airflow_provider_ckpt.job.options.run_options import RunOptions
 from airflow_provider_ckpt.model.words import counted
 from airflow_provider_ckpt.printable import one_line
@@ -28,6 +29,8 @@ REFRESHES = 4
 """Refreshes of the terminal in a second."""
 LEAST_POLL = 1.0
 """Minimum seconds between two reads of the job's overview."""
+LAST_READ = 10.0
+"""Maximum seconds for which the end of a run waits for the overview of the summary."""
 
 
 class LiveRun:
@@ -67,7 +70,7 @@ class LiveRun:
     def close(self, options: RunOptions, location: Location) -> None:
         """Stop the thread of :meth:`watch`, and read the last overview of the run for the summary."""
         self._is_over.set()
-        self._read(options, location)
+        answer_within(LAST_READ, lambda: self._read(options, location))
 
     def _follow(self, options: RunOptions, location: Location) -> None:
         while not self._is_over.wait(max(LEAST_POLL, options.overview_interval)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from airflow_provider_ckpt.model.words import counted
-
 _THOUSANDS = ("", "k", "M", "G", "T")
 
 
@@ -56,6 +54,6 @@ def rows(counts: dict[str, int]) -> str | None:
 
 
 def part(done: int, total: int, unit: str) -> str:
-    """Return a progress as text, such as ``1,512 / 2,400 files (63 %)``."""
+    """Return a progress: ``1,512 / 2,400 files (63 %)``."""
     share = f" ({100 * done // total} %)" if total else ""
-    return f"{done:,} / {counted(total, unit.removesuffix('s')).replace(str(total), f'{total:,}')}{share}"
+    return f"{done:,} / {total:,} {unit}{share}"

@@ -53,9 +53,9 @@ def run(args: argparse.Namespace) -> int:
     partitions = client.get_partition_with_metrics() if args.partitions else None
     if args.json:
         view = job_view(state, is_alive(state.worker), partitions)
-        print(json.dumps({**view, "overview": client.overview().to_json()}, indent=1))
+        print(json.dumps({**view, "overview": client.overview(state).to_json()}, indent=1))
         return 0
-    console().print(page(client.overview(), time.time()))
+    console().print(page(client.overview(state), time.time()))
     print(text.fields(summary(state)))
     for line in (*recovered(state), *shown_partitions(partitions), *unserved(state), *late_files(state)):
         print(one_line(line))

@@ -126,13 +126,17 @@ class JobView:
             raise NoSuchJobError(job_id=self.job_id, root=root.uri, known=known)
         return state
 
-    def overview(self) -> JobOverview:
-        """Return the job's progress, lag, releases and problems. Raises the errors of :meth:`state`.
+    def overview(self, state: JobState | None = None) -> JobOverview:
+        """Return the job's progress, lag, releases and problems. Raises as :meth:`state`.
 
-        A running job writes its overview every ``overview_interval`` seconds. ``measured_at`` is the time of the
-        measurements. While no driver runs, the measurements are those of the last driver.
+        The driver of a running job writes the overview every ``overview_interval`` seconds. Its age is at most 15 s, or
+        it is checked against the journal. ``measured_at`` is the time of the measurements. While no driver runs, they
+        are those of the last driver.
+
+        Args:
+            state: The job's state, if it has just been read. The overview then agrees with it.
         """
-        return current_overview(read_root(self._storage()), self.job_id, self.state)
+        return current_overview(read_root(self._storage()), self.job_id, self.state, state)
 
     def checkpoints(self) -> list[CheckpointView]:
         """Return the last 100 checkpoints in the journal, oldest first. Raises the errors of :meth:`state`."""

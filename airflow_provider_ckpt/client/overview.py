@@ -19,29 +19,47 @@ FRESH = 15.0
 DRIVER_GONE = Problem(
     "error", "driver", "the driver is gone, and the journal still says RUNNING", "The next run resumes the job"
 )
+DRIVER_SILENT = Problem(
+    "warning",
+    "driver",
+    "the driver has not written its overview in time, so rates and failing sinks are not known",
+    "Check whether the driver lives, and whether it can write to the root",
+)
 
 
 def current_overview(
-    root: Storage, job_id: str, read_state: Callable[[], JobState], clock: Callable[[], float] = time.time
+    root: Storage,
+    job_id: str,
+    read_state: Callable[[], JobState],
+    state: JobState | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> JobOverview:
     """Return the overview of a job.
 
-    A recent overview of a running job is returned as it is, with one request. Otherwise the journal is read, too.
+    Args:
+        read_state: Reads the state of the job from its journal. It is not called if the driver wrote an overview in the
+            last :data:`FRESH` seconds.
+        state: The state, if the caller has read it. The result then agrees with it.
 
     Raises the errors of ``read_state``. An overview that cannot be read is a problem in the result.
     """
-    stored, unreadable = None, None
+    stored, problems = None, list[Problem]()
     try:
         stored = read_overview(root, job_id)
     except CkptError as error:
-        unreadable = Problem("warning", "overview", str(error), "The driver replaces it with its next overview")
-    if stored is not None and stored.status == JobStatus.RUNNING and 0 <= clock() - stored.at <= FRESH:
+        problems.append(Problem("warning", "overview", str(error), "The driver replaces it with its next overview"))
+    now = clock()
+    if state is None and stored is not None and stored.status == JobStatus.RUNNING and abs(now - stored.at) <= FRESH:
         return stored
-    state = read_state()
-    overview = job_overview(state, clock())
-    if stored is not None and stored.epoch == state.epoch:
-        overview = overview.with_measurements_of(stored)
-    more = [] if unreadable is None else [unreadable]
+    state = state or read_state()
     if state.is_held and not state.deployment and is_alive(state.worker) is False:
-        more.insert(0, DRIVER_GONE)
-    return replace(overview, problems=(*more, *overview.problems))
+        problems.insert(0, DRIVER_GONE)
+    if stored is None or stored.epoch != state.epoch:
+        overview = job_overview(state, now)
+    elif stored.status == state.status == JobStatus.RUNNING and now <= stored.valid_until and not problems:
+        return stored
+    else:
+        overview = job_overview(state, now).with_measurements_of(stored)
+        if state.status is JobStatus.RUNNING and not problems:
+            problems.append(DRIVER_SILENT)
+    return replace(overview, problems=(*problems, *overview.problems))

@@ -37,13 +37,13 @@ _ID = re.compile(r"application_\d+_\d+|[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-
 
 
 class CheckpointedSparkSubmitHook(SparkSubmitHook):
-    """Hook that submits a driver with the configuration of another hook.
+    """Hook that submits a driver with the configuration of the hook ``base``.
 
-    The hook copies the whole configuration of ``base``, so arguments of newer Spark providers are kept, too.
+    The hook copies the whole configuration, so arguments of newer Spark providers are kept, too.
 
     In client mode the driver gets connections and the options of the root only in the environment of spark-submit's
-    process. In cluster mode the driver has another environment. There the hook refuses connections and secret options,
-    and passes the other options as Spark settings.
+    process. In cluster mode the driver does not get this environment. The hook then refuses connections and secret
+    options, and passes all further options as Spark settings.
 
     Args:
         py_files: Python files, placed before those of ``base``.

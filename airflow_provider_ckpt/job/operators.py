@@ -37,7 +37,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Limit of bytes or of files for one micro-batch of a file source. Spark takes one of the two, not both."""
+    """Limit of bytes or of files for one micro-batch of a file source. A source has at most one of the two."""
 
     max_bytes_per_trigger: int | None = None
     """Bytes as an integer, because Spark's file source does not understand "64m"."""

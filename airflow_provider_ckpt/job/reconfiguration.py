@@ -24,8 +24,8 @@ class Reconfiguration:
     """A set of changes that :meth:`JobClient.reconfigure` requests together.
 
     Each ``uid`` names an operator. A change of an operator's function applies to that operator. Any other change
-    applies to the operator's whole query. The kinds of changes, and the ready-made changes, are those of Trisk (a paper
-    about changes of running stream jobs). Every method that adds a change may be called several times, and returns this
+    applies to the operator's whole query. The kinds of changes come from Trisk, a paper about changes of running stream
+    jobs. Every method that adds a change may be called several times, and returns this
     object.
 
     Raises RequestFailedError if a change is never possible (NOT_RECONFIGURABLE), and BadOptionError if a size or a
@@ -143,7 +143,7 @@ class Reconfiguration:
     ) -> Reconfiguration:
         """Rescale a source with splits to ``parallelism`` subtasks, or a query's state to ``state_partitions``.
 
-        Exactly one of the two numbers must be given.
+        Give either ``parallelism`` or ``state_partitions``, not both.
         """
         if (parallelism is None) is (state_partitions is None):
             problem = "give one of parallelism (for a source with splits) and state_partitions (for a query)"

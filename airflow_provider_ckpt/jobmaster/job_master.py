@@ -260,6 +260,7 @@ class JobMaster:
             {subtask: status.value for subtask, status in self._coordinator.subtask_statuses().items()},
             next_checkpoint_at=None if next_checkpoint is None else self._clock.to_wall(next_checkpoint),
             stopping=self._coordinator.stopping,
+            interval=self._options.overview_interval,
             options=self._options.shown_changes(),
             events=tuple(self._status.events),
         )

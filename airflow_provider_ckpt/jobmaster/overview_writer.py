@@ -10,16 +10,13 @@ from collections.abc import Callable
 from airflow_provider_ckpt.concurrency import DaemonThreads
 from airflow_provider_ckpt.connections.environment import secrets_of_connections
 from airflow_provider_ckpt.errors import CkptError
-from airflow_provider_ckpt.status.job_overview import JobOverview, write_overview
+from airflow_provider_ckpt.status.job_overview import UNCHANGED, JobOverview, write_overview
 from airflow_provider_ckpt.storage.redaction import given_secrets, redact
 from airflow_provider_ckpt.storage.storage import Storage
 
 log = logging.getLogger(__name__)
 LAST_WRITE = 10.0
 """Maximum seconds that the end of a run waits for a write in progress, and again for the last overview."""
-
-UNCHANGED = 60.0
-"""Seconds after which an overview is written again, although only its time differs."""
 
 
 class OverviewWriter:

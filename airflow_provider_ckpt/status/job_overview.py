@@ -30,6 +30,10 @@ If a key is removed or changes its meaning, the version number increases.
 MOST_BYTES = 64 * 1024 * 1024
 CHECKPOINTS = 20
 """Maximum number of checkpoints in an overview, which has the newest."""
+UNCHANGED = 60.0
+"""Seconds after which an overview is written again, although only its times differ."""
+LATE = 15.0
+"""Seconds by which a write of an overview may be late."""
 EVENTS = 100
 """Maximum number of events in an overview, which has the newest."""
 
@@ -188,6 +192,8 @@ class JobOverview:
     created_at: float | None = None
     driver_since: float | None = None
     """Time at which the last driver began; None if it has written no overview."""
+    interval: float = 0.0
+    """Minimum seconds between two overviews of the last driver; 0 if it has written none."""
     measured_at: float | None = None
     """Time of the measurements of the last driver (rows, rates, lag, state); None if there are none."""
     host: str | None = None
@@ -219,6 +225,7 @@ class JobOverview:
         return replace(
             self,
             driver_since=earlier.driver_since,
+            interval=earlier.interval,
             measured_at=earlier.measured_at,
             options=earlier.options,
             events=earlier.events,
@@ -247,6 +254,11 @@ class JobOverview:
             events=each(self.events, "message"),
             problems=each(self.problems, "message", "advice"),
         )
+
+    @property
+    def valid_until(self) -> float:
+        """The time, in epoch seconds, at which a driver that still runs has replaced this overview."""
+        return self.at + self.interval + UNCHANGED + LATE
 
     def to_json(self) -> dict[str, Any]:
         return {"format": f"airflow-provider-ckpt/{KIND}", "version": VERSION, **fields_to_json(self)}

@@ -46,6 +46,8 @@ class DriverFacts:
     statuses: Mapping[SubtaskId, str]
     next_checkpoint_at: float | None = None
     stopping: bool = False
+    interval: float = 0.0
+    """Minimum seconds between two overviews."""
     options: Mapping[str, str] = field(default_factory=dict)
     events: tuple[EventOverview, ...] = ()
 
@@ -83,6 +85,7 @@ class _Builder:
             cause=cause_first(state.cause) if state.cause else None,
             created_at=state.created.at if state.created else None,
             driver_since=driver.facts.since if driver else None,
+            interval=driver.interval if driver else 0.0,
             measured_at=self._now if driver else None,
             host=state.worker.host,
             pid=state.worker.pid,

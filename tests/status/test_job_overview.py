@@ -75,7 +75,12 @@ def facts_of_two_batches() -> LiveFacts:
 
 def overview_of_running_job() -> JobOverview:
     driver = DriverFacts(
-        facts_of_two_batches(), 20.0, {CLEAN: "running"}, NOON + 90, options={"checkpoint_interval": "30.0"}
+        facts_of_two_batches(),
+        20.0,
+        {CLEAN: "running"},
+        NOON + 90,
+        interval=5.0,
+        options={"checkpoint_interval": "30.0"},
     )
     return job_overview(running_job(), NOON + 70, driver)
 
